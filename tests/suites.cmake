@@ -148,7 +148,7 @@ foreach(row algorithms@8@kernels\;passes contrib@20@frontend decoder@4@frontend\
         grid_sample@6@frontend empty@115@frontend\;program\;kernels rounding@5@frontend\;passes meeting_extents@30@frontend\;program
         out_of_range@65@frontend\;program\;ir\;runtime wrapping@21@frontend\;program\;ir as_exported@40@frontend resize@150@frontend\;kernels/elementwise
         integer_products@55@kernels\;backends/llvm wide_products@45@kernels\;ir grouped_products@155@kernels\;backends/llvm
-        one_text@55@kernels\;passes kill_tuner@30@autotune\;driver dataset@105@autotune\;driver worker@90@autotune\;runtime one_shot@320@autotune signals@42@driver\;autotune)
+        one_text@55@kernels\;passes kill_tuner@30@autotune\;driver dataset@105@autotune\;driver worker@90@autotune\;runtime one_shot@320@autotune predictor_quality@60@autotune\;datasets signals@42@driver\;autotune)
   string(REPLACE "@" ";" row "${row}")
   list(POP_FRONT row suite seconds)
   tw_suite(models_${suite} ${seconds} tests/models/${suite}.py WATCHES ${row})

@@ -20,9 +20,9 @@ import numpy as np
 from . import choices, config as configs, data, evaluate, export, train, transfer
 
 ONE_PLATFORM = ("xgboost", "xgboost-statements", "mlp", "lstm", "tlp-attention-rank", "tlp-attention-mse", "tlp-lstm-rank", "tlp-lstm-mse",
-                "tlp-wide", "one-shot", "one-shot-sequence")
+                "tlp-wide", "tlp-light", "one-shot", "one-shot-sequence")
 RANKERS = ("ranker", "ranker-light", "primitives")
-ALL_PLATFORMS = ("mtl-tlp", *RANKERS)
+ALL_PLATFORMS = ("mtl-tlp", "mtl-tlp-light", *RANKERS)
 ABLATION = {
     "whole": [],
     "with registers": ["network.parts=[steps,task,hardware,attention,analytic,registers]"],
@@ -48,7 +48,7 @@ def trainings(name, every):
     """Lists of platforms: the baselines on each platform by itself, those of many platforms on all of them; the target comes first."""
     if name in ONE_PLATFORM:
         return [[p] for p in every]
-    return [[p, *(q for q in every if q != p)] for p in every] if name == "mtl-tlp" else [every]
+    return [[p, *(q for q in every if q != p)] for p in every] if name.startswith("mtl-tlp") else [every]
 
 
 def run_of(arguments, name, platforms, seed):

@@ -26,7 +26,7 @@ PLATFORMS = ["wide", "narrow"]
 FAMILIES = {"train": ["alpha", "beta", "sampled"], "validation": ["gamma"], "test": ["delta", "epsilon"]}
 PROGRAMS = 40
 KINDS = ["vectorize", "unroll", "split", "reorder", "fuse", "parallel", "compute_at", "decompose_reduction", "set_scope", "cache_read",
-         "cache_write", "rfactor", "prefetch", "layout", "peel", "partition", "compute_inline", "other"]
+         "cache_write", "rfactor", "prefetch", "layout", "peel", "partition", "compute_inline", "pack", "pad", "block", "other"]
 LOOPS = (["float_mad", "float_add", "int_add", "bool", "select", "iterations", "vector.product", "vector.innermost", "unroll.product",
           "alloc.bytes"]
          + [f"buffer{b}.{name}" for b in range(5)
@@ -86,9 +86,9 @@ def made_up_features(folder, cost, random):
     random.shuffle(ids)  # the order of a folder is not that of the data set
     steps, loops, one_shot, task = [], [], [], []
     for i in ids:
-        rows = np.zeros((random.integers(2, 70), 40))
-        rows[np.arange(len(rows)), random.integers(0, 18, len(rows))] = 1
-        rows[:, 18:22] = random.integers(0, 9, (len(rows), 4))
+        rows = np.zeros((random.integers(2, 70), 43))
+        rows[np.arange(len(rows)), random.integers(0, 21, len(rows))] = 1
+        rows[:, 21:25] = random.integers(0, 9, (len(rows), 4))
         rows[0, 19] = 50 * cost[i]
         steps.append(rows)
         rows = random.uniform(1, 12, (random.integers(1, 14), len(LOOPS)))
