@@ -165,12 +165,15 @@ Expected<int> finish(const OptArgs& args, Console& console, const std::string& t
 bool knows(const Target& place, const Step& step) {
   if (const auto* bind = std::get_if<step::Bind>(&step))
     return std::ranges::find(place.axes, bind->axis, &DeviceAxis::name) != place.axes.end();
+  const std::vector<std::string> scopes = scopes_of(&place);
+  if (const std::string* scope = scope_of(step))
+    return std::ranges::find(scopes, *scope) != scopes.end();
   const auto* tensorize = std::get_if<step::Tensorize>(&step);
   return !tensorize || place.find_intrinsic(tensorize->intrinsic);
 }
 
-// The processor or the device for which the schedule was made: the first one that has the axes and
-// the instructions that its steps name
+// The processor or the device for which the schedule was made: the first one that has the axes,
+// scopes and instructions that its steps name
 const Target& place_of(const Target& target, const Schedule& schedule) {
   const auto knows_all = [&](const Target& place) {
     return std::ranges::all_of(schedule.steps,

@@ -30,6 +30,7 @@ Expected<Kernel> apply_checked(const Kernel& kernel, const Step& step, const Tar
     else return sched::apply_step(kernel, s);
   };
   TW_TRY(check_numbers(step));
+  if (const std::string* scope = scope_of(step)) TW_TRY(sched::check_scope(*scope, target));
   TW_ASSIGN(Kernel out, std::visit(one, step));
   TW_TRY(sched::check_rules(out));
   // Scopes are checked at the end, since later steps may unroll the loops that register temps need.

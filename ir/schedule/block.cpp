@@ -205,12 +205,12 @@ class Blocking {
 }  // namespace
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Block& s) {
-  const std::optional<BufferId> id = kernel.find_buffer(s.buffer);
-  if (!id) return illegal("the kernel has no buffer '{0}'", s.buffer);
-  if (s.dim < 0 || s.dim >= static_cast<int64_t>(kernel.buffer(*id).shape.size()))
-    return illegal("'{0}' has no dimension {1}", s.buffer, s.dim);
+  TW_ASSIGN(const BufferId id, buffer_named(kernel, s.buffer));
+  if (s.dim < 0 || s.dim >= static_cast<int64_t>(kernel.buffer(id).shape.size()))
+    return illegal("'{0}' has no dimension {1}: it has {2}, counted from 0", s.buffer, s.dim,
+                   kernel.buffer(id).shape.size());
   if (s.factor < 1) return illegal("the factor {0} for '{1}' is not positive", s.factor, s.buffer);
-  return Blocking(kernel, s, *id).run();
+  return Blocking(kernel, s, id).run();
 }
 
 }  // namespace tw::sched

@@ -55,19 +55,18 @@ Expected<Stmt> place_of_copy(const Kernel& kernel, BufferId buffer, std::span<co
 }  // namespace
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheRead& s) {
-  const std::optional<BufferId> source = kernel.find_buffer(s.buffer);
-  if (!source) return illegal("the kernel has no buffer '{0}'", s.buffer);
+  TW_ASSIGN(const BufferId source, buffer_named(kernel, s.buffer));
   TW_ASSIGN(std::vector<Stmt> path, stage_path(kernel, s.stage));
   const Stmt& store = path.back();
-  if (!reads(store, *source)) return illegal("stage '{0}' does not read '{1}'", s.stage, s.buffer);
+  if (!reads(store, source)) return illegal("stage '{0}' does not read '{1}'", s.stage, s.buffer);
   TW_TRY(check_new_stage(kernel, s.name));
-  TW_ASSIGN(const Stmt place, place_of_copy(kernel, *source, path));
-  TW_ASSIGN(const Written written, written_points(kernel, *source));
+  TW_ASSIGN(const Stmt place, place_of_copy(kernel, source, path));
+  TW_ASSIGN(const Written written, written_points(kernel, source));
   const std::vector<Expr>& extents = written.extents;
 
   Kernel out = kernel;
   const BufferId cached{static_cast<int32_t>(kernel.buffers.size())};
-  Buffer buffer = kernel.buffer(*source);
+  Buffer buffer = kernel.buffer(source);
   buffer.name = s.name;
   buffer.role = BufferRole::temp;
   buffer.scope = s.scope;
@@ -81,7 +80,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheRead& s) {
   Stmt nest = make_store({.label = s.name,
                           .buffer = cached,
                           .indices = at,
-                          .value = load(*source, buffer.dtype, at),
+                          .value = load(source, buffer.dtype, at),
                           .where = where});
   for (size_t dim = extents.size(); dim-- > 0;) {
     TW_TRY(check_new_loop(kernel, copy_var(dim)));
@@ -90,7 +89,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheRead& s) {
   const Stmt reader = rewrite_exprs(store, [&](const Expr& whole) {
     return rewrite(whole, [&](const Expr& e) {
       const auto* read = as<expr::Load>(e);
-      return read && read->buffer == *source ? load(cached, e->type, read->indices) : Expr();
+      return read && read->buffer == source ? load(cached, e->type, read->indices) : Expr();
     });
   });
   out.body = replace(kernel.body, place, make_sequence({nest, replace(place, store, reader)}));

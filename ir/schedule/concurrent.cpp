@@ -85,11 +85,10 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Bind& s, const Tar
   TW_TRY(check_serial(loop));
   const DeviceAxis* axis = target ? target->find_axis(s.axis) : nullptr;
   if (!axis) {
-    std::string known;
+    std::vector<std::string> known;
     for (size_t i = 0; target && i < target->axes.size(); ++i)
-      known += (i ? ", " : "") + target->axes[i].name;
-    return illegal("the target has no axis '{0}': {1}", s.axis,
-                   known.empty() ? "it has none" : "it has " + known);
+      known.push_back(target->axes[i].name);
+    return illegal("the target has no axis '{0}': {1}", s.axis, it_has(known));
   }
   const std::optional<int64_t> extent = as_const(loop.extent);
   if (axis->max > 0 && (!extent || *extent > axis->max))

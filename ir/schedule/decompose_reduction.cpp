@@ -65,7 +65,12 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::DecomposeReduction
     const auto* loop = as<stmt::Loop>(around);
     return loop && loop->var == s.loop;
   });
-  if (at == path.end()) return illegal("stage '{0}' is not in a loop '{1}'", s.stage, s.loop);
+  if (at == path.end()) {
+    std::vector<LoopRef> around;
+    for (const Stmt& one : path)
+      if (is<stmt::Loop>(one)) around.emplace_back(one);
+    return illegal("stage '{0}' is not in a loop '{1}': {2}", s.stage, s.loop, it_has(around));
+  }
   for (auto it = path.begin(); it != at; ++it)
     if (const auto* outer = as<stmt::Loop>(*it); outer && outer->role == AxisRole::reduce)
       return illegal(

@@ -182,9 +182,8 @@ Stmt with_places(const Stmt& root, BufferId buffer, const step::Layout& s) {
 }  // namespace
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Layout& s) {
-  const std::optional<BufferId> id = kernel.find_buffer(s.buffer);
-  if (!id) return illegal("the kernel has no buffer '{0}'", s.buffer);
-  const Buffer& buffer = kernel.buffer(*id);
+  TW_ASSIGN(const BufferId id, buffer_named(kernel, s.buffer));
+  const Buffer& buffer = kernel.buffer(id);
   if (buffer.role != BufferRole::temp)
     return illegal(
         "'{0}' is a parameter of the kernel: its layout is given; cache_read makes a temp of it",
@@ -201,14 +200,15 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Layout& s) {
     ranges[s.dims[d]] = {Expr(0), buffer.shape[d] - Expr(1)};
   }
   Kernel out = kernel;
-  std::vector<Expr>& shape = out.buffer(*id).shape;
+  std::vector<Expr>& shape = out.buffer(id).shape;
   shape.clear();
   for (const Expr& e : s.map) {
     std::set<std::string> dims;
     for (const std::string& name : vars_of(e))
       if (extents.contains(name)) dims.insert(name);
       else if (std::ranges::find(kernel.symbols, name) == kernel.symbols.end())
-        return illegal("'{0}' in the map is no dimension of '{1}'", name, s.buffer);
+        return illegal("'{0}' in the map is no dimension of '{1}': {2}", name, s.buffer,
+                       it_has(s.dims));
     if (e.type() != DType::i64 || has_load(e) || !divides_by_constants(e))
       return illegal("the map must be made of integers, and divide by positive constants only");
     if (const std::optional<Expr> count = numbered(e, dims, extents)) {
@@ -225,10 +225,10 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Layout& s) {
                      s.buffer);
     shape.push_back(Expr(*bounds.max + 1));
   }
-  if (constant_bytes(buffer) && !constant_bytes(out.buffer(*id)))
+  if (constant_bytes(buffer) && !constant_bytes(out.buffer(id)))
     return illegal("'{0}' becomes too large", s.buffer);
   for (const Group& group : groups_of(s)) TW_TRY(check_apart(group, extents, s.buffer));
-  out.body = with_places(kernel.body, *id, s);
+  out.body = with_places(kernel.body, id, s);
   out.body = simplify_tree(out.body, ranges_of(kernel, {}));
   return out;
 }

@@ -1,6 +1,8 @@
 // Finds, replaces and simplifies statements for the schedule primitives.
 #include "ir/schedule/nest.h"
 
+#include <llvm/ADT/StringExtras.h>
+
 #include <algorithm>
 #include <map>
 
@@ -80,13 +82,36 @@ bool contains(const Stmt& root, const std::function<bool(const StmtNode&)>& matc
   return !find_path(root, matches).empty();
 }
 
+std::string it_has(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 24;
+  if (names.empty()) return "it has none";
+  const std::span<const std::string> shown(names.data(), std::min(names.size(), kMost));
+  const size_t others = names.size() - shown.size();
+  return "it has " + llvm::join(shown, ", ") +
+         (others ? " and " + std::to_string(others) + " others" : "");
+}
+std::string it_has(const std::vector<LoopRef>& loops) {
+  std::vector<std::string> names;
+  for (const LoopRef& loop : loops) names.push_back(loop->var);
+  return it_has(names);
+}
+std::string it_has(const std::vector<StoreRef>& stages) {
+  std::vector<std::string> names;
+  for (const StoreRef& store : stages) names.push_back(store->label);
+  return it_has(names);
+}
+
 Expected<std::vector<Stmt>> loop_path(const Kernel& kernel, const std::string& var) {
   std::vector<Stmt> path = find_path(kernel.body, [&](const StmtNode& s) {
     const auto* loop = as<stmt::Loop>(s);
     return loop && loop->var == var;
   });
-  if (path.empty()) return illegal("the kernel has no loop '{0}'", var);
-  return path;
+  if (!path.empty()) return path;
+  std::vector<std::string> names;
+  visit(kernel.body, [&](const Stmt& s) {
+    if (const auto* loop = as<stmt::Loop>(s)) names.push_back(loop->var);
+  });
+  return illegal("the kernel has no loop '{0}': {1}", var, it_has(names));
 }
 
 Expected<std::vector<Stmt>> stage_path(const Kernel& kernel, const std::string& label) {
@@ -94,8 +119,15 @@ Expected<std::vector<Stmt>> stage_path(const Kernel& kernel, const std::string& 
     const auto* store = as<stmt::Store>(s);
     return store && store->label == label;
   });
-  if (path.empty()) return illegal("the kernel has no stage '{0}'", label);
-  return path;
+  if (!path.empty()) return path;
+  return illegal("the kernel has no stage '{0}': {1}", label, it_has(stores_of(kernel.body)));
+}
+
+Expected<BufferId> buffer_named(const Kernel& kernel, const std::string& name) {
+  if (const std::optional<BufferId> id = kernel.find_buffer(name)) return *id;
+  std::vector<std::string> names;
+  for (const Buffer& buffer : kernel.buffers) names.push_back(buffer.name);
+  return illegal("the kernel has no buffer '{0}': {1}", name, it_has(names));
 }
 
 Error check_serial(const stmt::Loop& loop) {

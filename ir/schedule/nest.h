@@ -19,6 +19,11 @@ Error illegal(const char* format, Args&&... args) {
   return make_error(DiagCode::illegal_schedule, format, std::forward<Args>(args)...);
 }
 
+// The end of an error about a name that is not there: "it has a, b"
+std::string it_has(const std::vector<std::string>& names);
+std::string it_has(const std::vector<LoopRef>& loops);
+std::string it_has(const std::vector<StoreRef>& stages);
+
 // The loops and ifs down to the first statement that matches, which is the last entry; empty: none
 // matches.
 std::vector<Stmt> find_path(const Stmt& root, const std::function<bool(const StmtNode&)>& matches);
@@ -30,6 +35,7 @@ bool contains(const Stmt& root, const std::function<bool(const StmtNode&)>& matc
 Expected<std::vector<Stmt>> loop_path(const Kernel& kernel, const std::string& var);
 // The path to the store, which is the last entry
 Expected<std::vector<Stmt>> stage_path(const Kernel& kernel, const std::string& label);
+Expected<BufferId> buffer_named(const Kernel& kernel, const std::string& name);
 // Requires a serial loop, since only these are split, fused or marked.
 Error check_serial(const stmt::Loop& loop);
 // Requires that no loop or symbol has the name.
@@ -158,6 +164,8 @@ Error check_rules(const Kernel& kernel);
 // Rules that hold after the last step: stack and register temps are small and of constant shape,
 // and the indices of register temps are constant once unroll and vector loops are expanded.
 Error check_scopes(const Kernel& kernel);
+// Requires that temps may have the scope.
+Error check_scope(const std::string& scope, const Target* target);
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Split& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Fuse& s);

@@ -38,8 +38,8 @@
 // Legal: a serial loop. In a reduce loop every store combines. In a spatial loop exactly one index
 // of every store to a temp is the loop's variable, alone, all nests that write the temp are padded
 // together, and stores to parameters overwrite. Loops that are padded together have one extent.
-// Only spatial loops repeat, without a combiner, and stages in them that overwrite, have an init,
-// or get places that their temp did not have.
+// Only spatial loops have a combiner. Only they repeat, without one, and stages in them that
+// overwrite, have an init, or get places that their temp did not have.
 #include <algorithm>
 #include <functional>
 
@@ -237,6 +237,27 @@ bool makes_room(const Kernel& before, const stmt::Store& store, const stmt::Loop
          equal(before.buffer(store.buffer).shape[static_cast<size_t>(dim)], loop.extent);
 }
 
+// Requires that the combiner says what some temp holds at the added points.
+Error check_combiner(const Kernel& kernel, const stmt::Loop& loop, const step::Pad& s) {
+  if (s.combiner == Combiner::add) return Error::success();
+  const char* word = combiner_name(s.combiner);
+  if (s.repeat) return illegal("points that nobody reads need no combiner, as {0} is", word);
+  if (loop.role == AxisRole::reduce)
+    return illegal(
+        "loop '{0}' is a reduce loop, whose stages leave the added points out: {1} is for the "
+        "spatial loops of temps",
+        loop.var, word);
+  const bool sets = std::ranges::any_of(stores_of(loop.body), [&](const StoreRef& store) {
+    return store->combiner == Combiner::none &&
+           kernel.buffer(store->buffer).role == BufferRole::temp;
+  });
+  return sets ? Error::success()
+              : illegal(
+                    "no stage in loop '{0}' sets a temp, which could hold what {1} leaves as "
+                    "it is",
+                    loop.var, word);
+}
+
 // before: the kernel in front of the step, which may pad several loops
 Expected<Kernel> pad_one(const Kernel& before, const Kernel& kernel, const step::Pad& s,
                          const std::string& name) {
@@ -244,8 +265,7 @@ Expected<Kernel> pad_one(const Kernel& before, const Kernel& kernel, const step:
   const auto& loop = get<stmt::Loop>(path.back());
   TW_TRY(check_serial(loop));
   if (s.factor < 1) return illegal("the factor {0} for loop '{1}' is not positive", s.factor, name);
-  if (s.repeat && s.combiner != Combiner::add)
-    return illegal("points that nobody reads need no combiner");
+  TW_TRY(check_combiner(kernel, loop, s));
   if (loop.role == AxisRole::scan)
     return illegal("loop '{0}' is a scan: it cannot run longer", name);
   if (s.repeat && loop.role != AxisRole::spatial)

@@ -37,7 +37,6 @@ bool is_named(const std::vector<std::string>& stages, const std::string& label) 
 
 Expected<Parts> parts_of(const stmt::Loop& loop, const std::vector<std::string>& stages) {
   Parts parts;
-  size_t found = 0;
   for (const Stmt& child : statements(loop.body)) {
     const std::vector<StoreRef> stores = stores_of(child);
     size_t named = 0;
@@ -47,7 +46,6 @@ Expected<Parts> parts_of(const stmt::Loop& loop, const std::vector<std::string>&
       if (std::ranges::find(parts.ring, store->buffer) == parts.ring.end())
         parts.ring.push_back(store->buffer);
     }
-    found += named;
     if (named > 0 && named < stores.size())
       return illegal("stage '{0}' is in one nest with others", stores[0]->label);
     const auto* signal = as<stmt::Signal>(child);
@@ -56,8 +54,12 @@ Expected<Parts> parts_of(const stmt::Loop& loop, const std::vector<std::string>&
                          });
     (named > 0 || started ? parts.ahead : parts.rest).push_back(child);
   }
-  if (found != stages.size())
-    return illegal("not all of the stages are in the body of loop '{0}'", loop.var);
+  const std::vector<StoreRef> all = stores_of(loop.body);
+  for (const std::string& stage : stages) {
+    if (std::ranges::count(stages, stage) > 1) return illegal("stage '{0}' is named twice", stage);
+    if (std::ranges::none_of(all, [&](const StoreRef& store) { return store->label == stage; }))
+      return illegal("loop '{0}' has no stage '{1}': {2}", loop.var, stage, it_has(all));
+  }
   return parts;
 }
 

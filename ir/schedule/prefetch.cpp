@@ -156,12 +156,11 @@ Expected<Kernel> spread(const Kernel& kernel, const step::Prefetch& s,
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Prefetch& s) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
-  const std::optional<BufferId> id = kernel.find_buffer(s.buffer);
-  if (!id) return illegal("the kernel has no buffer '{0}'", s.buffer);
+  TW_ASSIGN(const BufferId id, buffer_named(kernel, s.buffer));
   if (s.distance < 0) return illegal("the distance {0} is negative", s.distance);
   if (s.locality < 0 || s.locality > 3)
     return illegal("the locality {0} is not 0 to 3", s.locality);
-  const Buffer& buffer = kernel.buffer(*id);
+  const Buffer& buffer = kernel.buffer(id);
   if (buffer.scope == "register") return illegal("'{0}' is in registers", s.buffer);
   if (buffer.shape.empty()) return illegal("'{0}' is one element", s.buffer);
   TW_TRY(check_body(path));
@@ -191,7 +190,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Prefetch& s) {
       indices.push_back(floor_div(row, Expr(inner)));
     }
   }
-  Stmt nest = make_stmt(stmt::Prefetch{*id, std::move(indices), s.locality});
+  Stmt nest = make_stmt(stmt::Prefetch{id, std::move(indices), s.locality});
   TW_TRY(around(kernel, along, run_lines, nest));
   for (size_t d = lines.first; d-- > 0;)
     TW_TRY(around(kernel, prefix + std::to_string(d), *as_const(footprints[d].extent), nest));

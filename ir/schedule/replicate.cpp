@@ -45,14 +45,13 @@ class Replication {
 
  private:
   Error add(const std::string& name) {
-    const std::optional<BufferId> id = out_.find_buffer(name);
-    if (!id) return illegal("the kernel has no buffer '{0}'", name);
-    Buffer& buffer = out_.buffer(*id);
+    TW_ASSIGN(const BufferId id, buffer_named(out_, name));
+    Buffer& buffer = out_.buffer(id);
     if (buffer.role != BufferRole::temp)
       return illegal("'{0}' is a parameter of the kernel: only temps have copies", name);
-    if (is_copied(*id)) return illegal("'{0}' is named twice", name);
+    if (is_copied(id)) return illegal("'{0}' is named twice", name);
     buffer.shape.emplace_back(s_.copies);
-    buffers_.push_back(*id);
+    buffers_.push_back(id);
     return Error::success();
   }
 

@@ -12,6 +12,7 @@
 //
 // Legal: a temp that no block uses. Its stages set it, or combine integers with an init. The type
 // has all values of the temp, of a sum's terms, and of a sum so far, as types and constants show.
+// A temp that has the type already stays as it is.
 #include <algorithm>
 
 #include "ir/schedule/nest.h"
@@ -93,7 +94,10 @@ Expected<Stmt> retyped(const Kernel& kernel, std::span<const Stmt> path, DType o
     return illegal("stage '{0}' adds to what another stage has stored", store.label);
   if (is_float(old)) {
     if (store.combiner != Combiner::none)
-      return illegal("stage '{0}' rounds its {1} sums", store.label, dtype_name(old));
+      return illegal(
+          "stage '{0}' combines numbers in {1}, each rounded to it: floats are kept in another "
+          "type only where their stages set them",
+          store.label, dtype_name(old));
     const auto* rounds = as<expr::Cast>(store.value);
     const bool may_keep = rounds && rounds->a.type() == type && !is_widened(kernel, store.buffer);
     store.value = may_keep ? rounds->a : cast(type, store.value);
@@ -134,34 +138,39 @@ Stmt with_loads(const Stmt& body, BufferId temp, DType old, DType type) {
   return rewrite_exprs(body, retyped);
 }
 
+const char* may_become(DType type) {
+  if (is_int(type)) return "it may be another integer or a float";
+  if (type == DType::f64) return "it stays f64";
+  return is_float(type) ? "it may be f32 or f64, and not shorter" : "only numbers are retyped";
+}
+
 }  // namespace
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Retype& s) {
-  const std::optional<BufferId> temp = kernel.find_buffer(s.buffer);
-  if (!temp) return illegal("the kernel has no buffer '{0}'", s.buffer);
-  const Buffer& buffer = kernel.buffer(*temp);
+  TW_ASSIGN(const BufferId temp, buffer_named(kernel, s.buffer));
+  const Buffer& buffer = kernel.buffer(temp);
   if (buffer.role != BufferRole::temp)
     return illegal("'{0}' is a parameter of the kernel: its type is given", s.buffer);
+  if (buffer.dtype == s.type) return kernel;
   const bool widens = is_float(buffer.dtype) && (s.type == DType::f32 || s.type == DType::f64) &&
                       dtype_bytes(s.type) >= dtype_bytes(buffer.dtype);
   if (!widens && !(is_int(buffer.dtype) && (is_int(s.type) || is_float(s.type))))
-    return illegal("'{0}' has elements of type {1}, which cannot be {2}", s.buffer,
-                   dtype_name(buffer.dtype), dtype_name(s.type));
+    return illegal("'{0}' has elements of type {1}, which cannot be {2}: {3}", s.buffer,
+                   dtype_name(buffer.dtype), dtype_name(s.type), may_become(buffer.dtype));
   if (contains(kernel.body, [&](const StmtNode& inner) {
         const auto* block = as<stmt::Block>(inner);
-        return block && (reads(block->body, *temp) || writes(block->body, *temp));
+        return block && (reads(block->body, temp) || writes(block->body, temp));
       }))
     return illegal("a block uses '{0}'", s.buffer);
-  if (buffer.dtype == s.type) return kernel;
   Kernel out = kernel;
   for (const StoreRef& store : stores_of(kernel.body)) {
-    if (store->buffer != *temp) continue;
+    if (store->buffer != temp) continue;
     TW_ASSIGN(const Stmt with,
               retyped(kernel, find_path(kernel.body, store), buffer.dtype, s.type));
     out.body = replace(out.body, store, with);
   }
-  out.buffer(*temp).dtype = s.type;
-  out.body = with_loads(out.body, *temp, buffer.dtype, s.type);
+  out.buffer(temp).dtype = s.type;
+  out.body = with_loads(out.body, temp, buffer.dtype, s.type);
   return out;
 }
 

@@ -29,6 +29,10 @@
 // that happens to it, and they are combined behind the last stage that writes the buffer. Legal:
 // all of these stages are as lowered and have the same extents. The others set the identity, or
 // scale a sum. Only code behind them reads the buffer, inside of the loops around all of them.
+//
+// Sums of floats are regrouped, so they round in another order. A part may overflow where the
+// serial sum does not, or the other way round: one result is then infinite, or NaN. A scale that is
+// infinite makes NaN of a part that is 0, where it makes the serial sum infinite.
 #include <algorithm>
 
 #include "ir/schedule/filling.h"
@@ -181,7 +185,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::RFactor& s) {
   const auto found = std::ranges::find_if(stage.reduce,
                                           [&](const LoopRef& loop) { return loop->var == s.loop; });
   if (found == stage.reduce.end())
-    return illegal("'{0}' is no reduce loop of stage '{1}'", s.loop, s.stage);
+    return illegal("'{0}' is no reduce loop of stage '{1}': {2}", s.loop, s.stage,
+                   it_has(stage.reduce));
   TW_TRY(check_new_stage(kernel, s.name));
   const LoopRef& factored = *found;
   const BufferId partial{static_cast<int32_t>(kernel.buffers.size())};

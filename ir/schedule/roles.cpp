@@ -127,7 +127,7 @@ class RoleSplit {
       if (!is_name(name)) return illegal("a part cannot be called '{0}'", name);
       for (const std::string& stage : stages) {
         if (std::ranges::none_of(all, [&](const StoreRef& store) { return store->label == stage; }))
-          return illegal("loop '{0}' has no stage '{1}'", step_.loop, stage);
+          return illegal("loop '{0}' has no stage '{1}': {2}", step_.loop, stage, it_has(all));
         if (!owner_.emplace(stage, p).second) return illegal("stage '{0}' is named twice", stage);
       }
       if (stages.empty())

@@ -36,6 +36,7 @@ enum class Tail : uint8_t {
 // A factor of a stage's product
 enum class Factor : uint8_t { left, right };
 const char* factor_name(Factor factor);
+const char* combiner_name(Combiner combiner);  // "add", "mul", "min" or "max"
 
 // kKeyword begins the step's line in the text form.
 namespace step {
@@ -323,10 +324,14 @@ inline constexpr int64_t kMostStepNumber = int64_t{1} << 31;
 // Blocks into which the schedule cuts a buffer, in order
 std::vector<step::Block> blocks_of(const Schedule& schedule, const std::string& buffer);
 
+// The scopes that temps may have: those of all targets, then the target's own
+std::vector<std::string> scopes_of(const Target* target);
+const std::string* scope_of(const Step& step);  // the temp's; null: the step names none
+
 std::string print(const Step& step);          // one line, no newline
 std::string print(const Schedule& schedule);  // "schedule {\n  …\n}\n"
 Expected<Schedule> parse_schedule(std::string_view text, std::string_view file = "");
-// The target lists the available axes, scopes and intrinsics. Without one, no step may use any.
+// The target lists the available axes, memories and intrinsics. Without one, no step may use any.
 Expected<Kernel> apply(const Kernel& kernel, const Step& step, const Target* target = nullptr);
 // Errors name the step's number and text. The kernel argument stays unchanged.
 Expected<Kernel> apply(const Kernel& kernel, const Schedule& schedule,

@@ -166,7 +166,9 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Specialize& s) {
   Expr holds;
   for (const std::string& symbol : s.symbols) {
     if (std::ranges::find(kernel.symbols, symbol) == kernel.symbols.end())
-      return illegal("the kernel has no symbol '{0}'", symbol);
+      return illegal("the kernel has no symbol '{0}': {1}", symbol, it_has(kernel.symbols));
+    if (std::ranges::count(s.symbols, symbol) > 1)
+      return illegal("symbol '{0}' is named twice", symbol);
     if (s.value < least_of(symbol)) return illegal("symbol '{0}' is never {1}", symbol, s.value);
     const Expr equal = binary(BinaryOp::eq, var(symbol), Expr(s.value));
     holds = holds.defined() ? binary(BinaryOp::logical_and, holds, equal) : equal;

@@ -47,11 +47,10 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Tensorize& s, cons
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
   const Intrinsic* intrinsic = target ? target->find_intrinsic(s.intrinsic) : nullptr;
   if (!intrinsic) {
-    std::string known;
+    std::vector<std::string> known;
     for (size_t i = 0; target && i < target->intrinsics.size(); ++i)
-      known += (i ? ", " : "") + target->intrinsics[i].name;
-    return illegal("the target has no intrinsic '{0}': {1}", s.intrinsic,
-                   known.empty() ? "it has none" : "it has " + known);
+      known.push_back(target->intrinsics[i].name);
+    return illegal("the target has no intrinsic '{0}': {1}", s.intrinsic, it_has(known));
   }
   TW_TRY(check_new_block(kernel, s.name));
   TW_ASSIGN(const std::shared_ptr<const Kernel> instruction, semantics_of(*intrinsic));

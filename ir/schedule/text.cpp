@@ -20,15 +20,11 @@ consteval std::array<const char*, sizeof...(S)> keywords_of(
 }
 constexpr auto kKeywords = keywords_of(std::type_identity<Step>{});
 
-const char* combiner_name(Combiner combiner) {
-  switch (combiner) {
-    case Combiner::none: break;
-    case Combiner::add: return "add";
-    case Combiner::mul: return "mul";
-    case Combiner::min: return "min";
-    case Combiner::max: return "max";
-  }
-  TW_UNREACHABLE("a step without a combiner");
+std::string known_types() {
+  std::string known;
+  for (int i = 0; i < kArithmeticDTypeCount; ++i)
+    known += (i ? ", " : "") + std::string(dtype_name(static_cast<DType>(i)));
+  return known;
 }
 
 class Printer {
@@ -155,23 +151,25 @@ class Reader {
     if (kind == TokenKind::identifier || kind == TokenKind::integer) value = lexer_.next().text;
     else error_ = lexer_.expected(what);
   }
-  void flag(bool& value, const char* word) { value = on_line() && lexer_.accept(word); }
+  void flag(bool& value, const char* word) { value = accepts(word); }
   void arrow() {
-    if (ready("'->'")) error_ = lexer_.expect("->");
+    if (!ready("'->'")) return;
+    if (!lexer_.accept("->")) error_ = lexer_.expected(or_option("'->'"));
+    options_.clear();
   }
   void optional_name(std::string& value, const char* keyword, const char* what) {
-    if (!error_ && on_line() && lexer_.accept(keyword)) name(value, what);
+    if (accepts(keyword)) name(value, what);
   }
   void names(std::vector<std::string>& values, const char* what) {
     do name(values.emplace_back(), what);
     while (!error_ && on_line() && lexer_.peek().kind == TokenKind::identifier);
   }
   void names_behind_arrow(std::vector<std::string>& values, const char* what) {
-    if (!error_ && on_line() && lexer_.accept("->")) names(values, what);
+    if (accepts("->")) names(values, what);
   }
   void optional_number(int64_t& value, int64_t usual, const char* what) {
     value = usual;
-    if (!error_ && on_line()) number(value, what);
+    if (!error_ && on_line()) number(value, or_option(what).c_str()), options_.clear();
   }
   void numbers(std::vector<int64_t>& values, const char* what) {
     do number(values.emplace_back(), what);
@@ -194,13 +192,16 @@ class Reader {
   }
   void combiner(Combiner& value) {
     for (const Combiner other : {Combiner::max, Combiner::min, Combiner::mul})
-      if (!error_ && on_line() && lexer_.accept(combiner_name(other))) value = other;
+      if (accepts(combiner_name(other))) {
+        value = other;
+        return;
+      }
   }
   void type(DType& value) {
     if (!ready("a type")) return;
     const std::optional<DType> known = dtype_from_name(lexer_.peek().text);
     if (known) value = *known, lexer_.next();
-    else error_ = lexer_.expected("a type");
+    else error_ = lexer_.expected("a type, " + known_types());
   }
   void exprs(std::vector<Expr>& values, const char* what) {
     if (!ready(what)) return;
@@ -214,13 +215,25 @@ class Reader {
     if (!error_) error_ = lexer_.expect("]");
   }
   Error finish() {
-    if (!error_ && on_line()) error_ = lexer_.expected("the end of the line");
+    if (!error_ && on_line()) error_ = lexer_.expected(or_option("the end of the line"));
     return std::move(error_);
   }
 
  private:
   bool on_line() const {
     return lexer_.peek().line == line_ && !lexer_.at_end() && !lexer_.at("}");
+  }
+  // Takes a word that may be left out, and notes it where another one stands there.
+  bool accepts(const char* word) {
+    if (error_ || !on_line()) return false;
+    if (lexer_.accept(word)) return options_.clear(), true;
+    options_ += std::string(word) + ", ";
+    return false;
+  }
+  // Says what is expected where words may be left out in front of it.
+  std::string or_option(const char* what) const {
+    if (options_.empty()) return what;
+    return options_.substr(0, options_.size() - 2) + " or " + what;
   }
   bool ready(const char* what) {
     if (error_) return false;
@@ -231,6 +244,7 @@ class Reader {
 
   Lexer& lexer_;
   int line_;
+  std::string options_;  // words that could stand at the next token, each with ", " behind it
   Error error_ = Error::success();
 };
 
@@ -539,6 +553,17 @@ std::vector<StepArgument> arguments(const Step& step) {
   Lister lister;
   std::visit([&](const auto& s) { fields(lister, s); }, step);
   return lister.take();
+}
+
+const char* combiner_name(Combiner combiner) {
+  switch (combiner) {
+    case Combiner::none: break;
+    case Combiner::add: return "add";
+    case Combiner::mul: return "mul";
+    case Combiner::min: return "min";
+    case Combiner::max: return "max";
+  }
+  TW_UNREACHABLE("a step without a combiner");
 }
 
 const char* factor_name(Factor factor) { return factor == Factor::left ? "left" : "right"; }

@@ -118,11 +118,12 @@ Error check_loops(const step::Widen& s, const LoweredStage& stage) {
   if (s.loops.empty()) return illegal("no loop is named");
   if (s.loops.size() != s.factors.size())
     return illegal("there are {0} loops and {1} factors", s.loops.size(), s.factors.size());
+  std::vector<LoopRef> all = stage.spatial;
+  all.insert(all.end(), stage.reduce.begin(), stage.reduce.end());
   for (size_t i = 0; i < s.loops.size(); ++i) {
     const auto is_named = [&](const LoopRef& loop) { return loop->var == s.loops[i]; };
-    if (!std::ranges::any_of(stage.spatial, is_named) &&
-        !std::ranges::any_of(stage.reduce, is_named))
-      return illegal("'{0}' is no loop of stage '{1}'", s.loops[i], s.stage);
+    if (std::ranges::none_of(all, is_named))
+      return illegal("'{0}' is no loop of stage '{1}': {2}", s.loops[i], s.stage, it_has(all));
     if (std::ranges::count(s.loops, s.loops[i]) > 1)
       return illegal("loop '{0}' is named twice", s.loops[i]);
     if (s.factors[i] < 1)
@@ -139,6 +140,9 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Widen& s) {
   stmt::Store store = *stage.store;
   if (store.combiner != Combiner::none && !store.init.defined())
     return illegal("stage '{0}' adds to what another stage has stored", s.stage);
+  if (store.combiner != Combiner::none && s.combiner != Combiner::add)
+    return illegal("stage '{0}' combines: {1} is for stages that set a temp", s.stage,
+                   combiner_name(s.combiner));
   TW_TRY(check_movable(kernel, stage));
   TW_ASSIGN(const std::vector<Stmt> path, stage_path(kernel, s.stage));
   const Ranges ranges = ranges_of(kernel, path);

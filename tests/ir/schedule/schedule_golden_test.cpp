@@ -43,7 +43,7 @@ Golden split_sections(const std::string& text) {
 tw::Target device() {
   tw::Target t;
   t.axes = {{"block.x", "block", 1024}, {"thread.x", "thread", 32}};
-  t.scopes = {{"shared", "block"}};
+  t.scopes = {{"shared", "block"}, {"sram.inp", ""}, {"sram.wgt", ""}, {"sram.acc", ""}};
   t.intrinsics = {{"dot4",
                    "kernel @dot4(a: in u8[4], b: in i8[64], c: out i32[16]) { for i in 16 { for k "
                    "in 4 reduce { c: c[i] += i32(a[k]) * i32(b[i * 4 + k]) } } }",

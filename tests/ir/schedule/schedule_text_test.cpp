@@ -96,6 +96,12 @@ TEST_CASE("schedule: text errors say what and where") {
   CHECK(has(parse_failure("schedule {\n  split i 4 a b\n}"), "'->'"));
   CHECK(has(parse_failure("schedule {\n  split i 4 -> a b c\n}"), "s.txt:2:20: "));
   CHECK(has(parse_failure("schedule {\n  split i 4 -> a\n  unroll a\n}"), "s.txt:"));
+  CHECK(has(parse_failure("schedule {\n  pad k 4 max min\n}"), "the end of the line, found 'min'"));
+  CHECK(has(parse_failure("schedule {\n  pad k 4 most\n}"),
+            "repeat, max, min, mul or the end of the line, found 'most'"));
+  CHECK(
+      has(parse_failure("schedule {\n  split i 4 shft -> a b\n}"), "shift or '->', found 'shft'"));
+  CHECK(has(parse_failure("schedule {\n  prefetch x i 1 ovr k\n}"), "over or a locality"));
   CHECK(parse_failure("schedule {\n  unroll a\n") != "");
   CHECK(parse_failure("schedule { } schedule") != "");
 }
