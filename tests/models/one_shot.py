@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+KINDS = ("ranker", "one-shot", "tlp", "mtl-tlp")
 DIGITS = ROOT / "examples/digits/digits.onnx"
 
 
@@ -72,10 +73,24 @@ def by_description(args, folder):
     assert code == 1 and "schedules must be rules or predicted" in err, err
 
 
+def every_kind(args, folder):
+    """Each paper's predictor chooses for this chip and for another one, and its library is right; a wrong name is told."""
+    for kind in KINDS:
+        for target in ("x86-64-v3", "cortex-a72"):
+            library = folder / f"{kind}-{target}.so"
+            must(args, "compile", DIGITS, "--tune", "one-shot", "--tuner", kind, "-t", target, "-o", library)
+            if target == "x86-64-v3":
+                must(args, "verify", library, DIGITS, "--random", 1)
+    for words, wanted in ((("--tune", "one-shot", "--tuner", "gbt"), "--tuner 'gbt': one of ranker, one-shot, tlp, mtl-tlp"),
+                          (("--tuner", "tlp"), "add --tune")):
+        code, _, err = run(args, "compile", DIGITS, *words, "-o", folder / "w.so")
+        assert code == 1 and wanted in err, (code, err)
+
+
 def searches(args, folder):
     """Each kind that is there measures its candidates and nothing else; compile measures N of each kernel."""
     kinds = {file.stem.rsplit("-", 1)[0] for file in predictors(args).glob("*.so")}
-    assert "ranker" in kinds, kinds
+    assert kinds == set(KINDS), kinds
     for kind in sorted(kinds):
         log = folder / f"{kind}.db"
         lines = must(args, "tune", DIGITS, "--tuner", kind, "--kernel", 2, "--trials", 6, "--space", "generated", "--no-rules", "--log", log, "--json")
@@ -126,7 +141,7 @@ def main():
     parser.add_argument("--tilewright", required=True, type=pathlib.Path)
     args = parser.parse_args()
     args.tilewright = args.tilewright.resolve()
-    tests = (compiles, other_machine, by_description, searches, refuses, adapts)
+    tests = (compiles, other_machine, by_description, every_kind, searches, refuses, adapts)
     with tempfile.TemporaryDirectory() as name:
         for test in tests:
             test(args, pathlib.Path(name))

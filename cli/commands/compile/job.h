@@ -26,7 +26,7 @@ namespace tw {
 
 struct CompileArgs {
   std::string model, target = "host", output, name, prefix, header, weights, emit, dump_dir, log,
-                     tune, depfile, budget, junit, report, optimize;
+                     tune, tuner, depfile, budget, junit, report, optimize;
   PrecisionFlag precision;
   AccuracyFlags accuracy;
   AlgorithmFlags algorithms;

@@ -28,10 +28,22 @@ Error check_not_frozen(const CompileArgs& args) {
                      : Error::success();
 }
 
+// The tuner that --tuner names, else the usual one. predicted: it must be a predictor.
+Expected<const Tuner*> tuner_of(const CompileArgs& args, const char* usual, bool predicted) {
+  const Tuner* tuner = tuner_named(args.tuner.empty() ? usual : args.tuner);
+  if (tuner && (tuner->predicted || !predicted)) return tuner;
+  std::vector<std::string> names;
+  for (const Tuner& other : tuners())
+    if (other.predicted || !predicted) names.emplace_back(other.name);
+  return make_error(DiagCode::invalid_argument, "--tuner '{0}': one of {1}", args.tuner,
+                    llvm::join(names, ", "));
+}
+
 Error predict(const CompileArgs& args, CompileOptions& options) {
   TW_TRY(check_not_frozen(args));
   ScheduleOptions schedules = schedules_of(args);
-  TW_ASSIGN(schedules.predictors, predictors_for(kBestPredictor, args.target));
+  TW_ASSIGN(const Tuner* tuner, tuner_of(args, kBestPredictor, true));
+  TW_ASSIGN(schedules.predictors, predictors_for(tuner->name, args.target));
   if (args.without_rules) schedules.caution = kCautionWithoutRules;
   options.schedules = tuned_schedules(schedules);
   return Error::success();
@@ -214,16 +226,21 @@ Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& targ
   request.network.jobs = threads_or_all(args.jobs);
   request.network.scheduler.batch = 0;  // by the number of tasks
   if (const std::optional<int> each = one_shot_from_text(args.tune)) {
-    request.network.tuner = tuner_named(kBestPredictor), request.network.trials_each = *each;
-    TW_ASSIGN(request.network.predictors, predictors_for(kBestPredictor, args.target));
+    TW_ASSIGN(request.network.tuner, tuner_of(args, kBestPredictor, true));
+    request.network.trials_each = *each;
     request.generated = true, request.rules = false;
   } else {
+    TW_ASSIGN(request.network.tuner, tuner_of(args, request.network.tuner->name, false));
     request.network.scheduler.seconds = seconds_from_text(args.tune);
     if (request.network.scheduler.seconds == 0)
       return make_error(DiagCode::invalid_argument,
                         "--tune '{0}': a time, a number above 0 with s, m or h, as in 60s or 10m; "
                         "or one-shot, or one-shot:N",
                         args.tune);
+  }
+  if (request.network.tuner->predicted) {
+    TW_ASSIGN(request.network.predictors,
+              predictors_for(request.network.tuner->name, args.target));
   }
   request.network.threads = args.threads;
   TW_ASSIGN(request.log, tuning_log(args.log));
@@ -243,6 +260,9 @@ Expected<Target> choose_target(CompileArgs& args) {
   args.predicted = args.without_rules && target.wider.empty() && args.tune.empty() &&
                    !args.frozen && !args.untrusted.on;
   if (args.tune == kNoTuning) args.tune.clear();
+  if (!args.tuner.empty() && args.tune.empty() && !args.predicted)
+    return make_error(DiagCode::invalid_argument,
+                      "--tuner says how --tune chooses, and nothing is tuned here: add --tune");
   if (!target.wider.empty() && (!args.tune.empty() || !args.report.empty()))
     return make_error(
         DiagCode::unsupported, "{0} is about one processor, and '{1}' is {2}: name one of these",
