@@ -125,8 +125,9 @@ Expected<TaskRound> TaskSearch::first_round() {
   const std::string schedule = print(candidate->schedule);
   defaults_ = {schedule};
   TW_ASSIGN(const std::vector<KnownResult> known, records_.known());
-  const auto record = std::ranges::find_if(
-      known, [&](const KnownResult& r) { return r.variant == 0 && r.schedule == schedule; });
+  const auto record = std::ranges::find_if(known, [&](const KnownResult& r) {
+    return r.variant == 0 && r.schedule == schedule && !r.rejected;
+  });
   const bool is_known = record != known.end();
   if (is_known) {
     by_default_ = record->result;
