@@ -185,6 +185,7 @@ Expected<TunedNetwork> tune_network(const TuneRequest& request, const Target& ta
   outcome.reached = tuner.reached();
   outcome.failures = tuner.failures();
   outcome.seconds = budget.now();
+  tuned.added = log.added();
   return tuned;
 }
 
