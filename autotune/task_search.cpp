@@ -56,6 +56,7 @@ std::vector<MeasureResult> TaskSearch::measure(std::span<const Candidate> candid
   measuring_seconds_ += watch_->now() - begin;
   for (size_t i = 0; i < results.size(); ++i) {
     lost_ = lost_ || results[i].lost;
+    disturbed_ = disturbed_ || results[i].contended;
     const auto variant = static_cast<size_t>(candidates[i].variant);
     const bool by_default = variant < defaults_.size() &&
                             defaults_[variant] == print(candidates[i].schedule);
