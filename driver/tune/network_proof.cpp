@@ -22,11 +22,11 @@ CompareOptions comparing(int threads, double seconds) {
   return out;
 }
 
-// The kernels of a network by task, each with its schedule
-std::map<std::string, std::multiset<std::string>> kernels_of(const NetworkLibrary& library) {
-  std::map<std::string, std::multiset<std::string>> out;
-  for (const Pin& pin : library.report().schedules)
-    out[pin.task].insert(pin.target + pin.kernel_hash + pin.schedule);
+using Kernels = std::map<std::string, std::multiset<std::string>>;  // by task, with schedules
+std::string text_of(const Pin& pin) { return pin.target + pin.kernel_hash + pin.schedule; }
+Kernels kernels_of(const NetworkLibrary& library) {
+  Kernels out;
+  for (const Pin& pin : library.report().schedules) out[pin.task].insert(text_of(pin));
   return out;
 }
 
@@ -111,19 +111,18 @@ Expected<const NetworkLibrary*> Trial::library(const TaskSet& kept) {
   return &libraries_.emplace(kept, std::move(made)).first->second;
 }
 
-// Finds the tasks whose kernels have other schedules now. A kernel may also have another schedule
-// because of other tasks' records, through its layout. If all are so, every task is to blame.
+// Finds the tasks whose kernels are others now. A kernel also changes because of other tasks'
+// records: it takes over their schedule, or lies beside another layout. If all do, every task is to
+// blame.
 void Trial::blame(const NetworkLibrary& after) {
-  const auto old = kernels_of(before_), now = kernels_of(after);
-  const auto changed = [&](const std::string& task) {
-    const auto a = old.find(task), b = now.find(task);
-    return a == old.end() || b == now.end() || a->second != b->second;
-  };
-  for (const TaskClaim& claim : end_.claims)
-    if (all_.contains(claim.task) && changed(claim.task)) blamed_.push_back(claim);
-  if (!blamed_.empty()) return;
+  Kernels old = kernels_of(before_);
+  TaskSet changed;
+  for (const Pin& pin : after.report().schedules)
+    if (!pin.transferred && !old[pin.task].contains(text_of(pin))) changed.insert(pin.task);
+  const auto is_changed = [&](const TaskClaim& claim) { return changed.contains(claim.task); };
   for (const TaskClaim& claim : end_.claims)
     if (all_.contains(claim.task)) blamed_.push_back(claim);
+  if (std::ranges::any_of(blamed_, is_changed)) std::erase_if(blamed_, std::not_fn(is_changed));
 }
 
 Expected<std::optional<Comparison>> Trial::time(const TaskSet& before, const TaskSet& after) {
