@@ -7,7 +7,7 @@
 namespace tw {
 namespace {
 
-constexpr int kSchema = 3;
+constexpr int kSchema = 4;
 constexpr sql::Kind kKind = {"tuning log", 0x54774c67};  // "TwLg"
 constexpr const char* kTable =
     "CREATE TABLE records (id TEXT PRIMARY KEY, task TEXT NOT NULL, target TEXT NOT NULL, threads "
@@ -15,9 +15,12 @@ constexpr const char* kTable =
     "language INTEGER NOT NULL, algorithm TEXT NOT NULL, kernel TEXT NOT NULL, schedule TEXT NOT "
     "NULL, seconds TEXT NOT NULL, median REAL, "
     "status TEXT NOT NULL, error TEXT NOT NULL, device TEXT NOT NULL, tool TEXT NOT NULL, time "
-    "INTEGER NOT NULL, about TEXT NOT NULL DEFAULT '') WITHOUT ROWID";
-// The column that version 1 lacks
-constexpr std::string_view kAbout = ", about TEXT NOT NULL DEFAULT ''";
+    "INTEGER NOT NULL, about TEXT NOT NULL DEFAULT '', rejected INTEGER NOT NULL DEFAULT 0) "
+    "WITHOUT "
+    "ROWID";
+// The column that version 1 lacks, and the one that versions 1 to 3 lack
+constexpr std::string_view kAbout = ", about TEXT NOT NULL DEFAULT ''",
+                           kRejected = ", rejected INTEGER NOT NULL DEFAULT 0";
 constexpr const char* kIndex =
     "CREATE INDEX records_by_key ON records (task, target, threads, regime, language, median)";
 // The tables that versions 1 and 2 lack
@@ -49,10 +52,13 @@ Error TuningLog::prepare_file(Mode mode) {
 }
 
 Error TuningLog::make_tables() {
+  const auto add_column = [&](std::string_view column) {
+    return database_.run("ALTER TABLE records ADD COLUMN " + std::string(column.substr(2)));
+  };
   if (version_ == 0) TW_TRY(database_.run(std::string(kTable) + "; " + kIndex));
-  if (version_ == 1)
-    TW_TRY(database_.run("ALTER TABLE records ADD COLUMN " + std::string(kAbout.substr(2))));
-  TW_TRY(database_.run(std::string(kKernels) + "; " + kTasks));
+  if (version_ == 1) TW_TRY(add_column(kAbout));
+  if (version_ > 0) TW_TRY(add_column(kRejected));
+  if (version_ < 3) TW_TRY(database_.run(std::string(kKernels) + "; " + kTasks));
   version_ = kSchema;
   return database_.mark(kSchema);
 }
@@ -67,6 +73,7 @@ Error TuningLog::check_schema() {
                       "'{0}': this tuning log has version {1}; this tilewright reads version {2}",
                       path(), schema.version, kSchema);
   std::string table = kTable;
+  if (schema.version < 4) table.erase(table.find(kRejected), kRejected.size());
   if (schema.version == 1) table.erase(table.find(kAbout), kAbout.size());
   std::vector<std::string> tables = {table, kIndex};
   if (schema.version > 2) tables = {kKernels, table, kIndex, kTasks};

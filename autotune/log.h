@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,11 @@ struct LogFilter {
   std::string task = {}, target = {}, kernel_hash = {};
   std::optional<int> threads = {}, language = {};
   std::optional<Status> status = {};
+  std::optional<bool> rejected = {};
 };
 
 struct PruneOptions {
-  // Keeps this many of the best records of each key and kernel, and drops failed ones
+  // Keeps this many of the best records of each key and kernel, and drops failed and rejected ones
   std::optional<int> keep = {};
   bool other_languages = false;        // drops records of other versions of the schedule language
   std::optional<int64_t> before = {};  // drops records of an earlier time
@@ -50,15 +52,23 @@ class TuningLog {
   // Adds all records or, on an error, none. The result is the number of new ones.
   Expected<int64_t> add_all(const std::vector<Record>& records);
 
-  // The ok record with the least median time. Among several records of one schedule, the latest()
-  // counts. With a kernel's hash, only schedules for that kernel count.
+  // Identities of the records that this object has added
+  const std::set<std::string>& added() const { return added_; }
+  // Marks records by their identities, or takes the marks back: all of them or, on an error, none.
+  // The result is the number of records that changed.
+  Expected<int64_t> mark(const std::vector<std::string>& ids, bool rejected);
+
+  // The ok record with the least median time. Rejected records do not count. Among several records
+  // of one schedule, the latest() counts. With a kernel's hash, only schedules for that kernel
+  // count.
   Expected<std::optional<Record>> best(const RecordKey& key, const std::string& kernel_hash = "");
   // Visits records in the order of keys, then of median time (failed ones last), then of identity.
   // Equal logs give the same order.
   Error each(const LogFilter& filter, const std::function<Error(const Record&)>& visit);
   Expected<std::vector<Record>> all(const LogFilter& filter = {});
   // For every kernel measured on the target with this many threads: the best of the latest records
-  // whose `about` is LIKE the pattern. Kernels with fewer than `least` such records are left out.
+  // whose `about` is LIKE the pattern. Rejected records do not count. Kernels with fewer than
+  // `least` such records are left out.
   Expected<std::vector<Record>> best_of_kernels(const std::string& target, int threads,
                                                 const std::string& about, int least = 1);
   Expected<int64_t> count();
@@ -89,16 +99,21 @@ class TuningLog {
   Error check_schema();
   Error make_tables();
   Expected<bool> insert(const Record& record);
+  Expected<bool> set_rejected(const std::string& id, bool rejected);
   Error insert_text(Text kind, const std::string& key, const std::string& text);
   Error each_text(
       Text kind,
       const std::function<Error(const std::string& key, const std::string& text)>& visit);
   Expected<int64_t> import_line(std::string_view line, const std::string& place);
   std::string columns() const;  // columns of the records table, in the order of a row
+  // Conditions for a record that counts: it is not rejected, and no later one of the same schedule
+  // counts (latest() in autotune/record.h)
+  std::string counts() const;
 
   sql::Database database_;
   int64_t version_ = 0;  // version of the file, perhaps an older one; 0: no tables
   std::unique_ptr<sql::Statement> insert_;
+  std::set<std::string> added_;
 };
 
 // The keys whose best records differ between the logs, in order

@@ -9,16 +9,7 @@ namespace {
 
 constexpr const char* kColumns =
     "id, task, target, threads, regime, language, algorithm, kernel, schedule, seconds, median, "
-    "status, error, device, tool, time, about";
-// True for a record without a later measurement of the same schedule (latest() in
-// autotune/record.h)
-constexpr const char* kLatest =
-    "NOT EXISTS (SELECT 1 FROM records newer WHERE newer.task = records.task AND newer.target = "
-    "records.target AND newer.threads = records.threads AND "
-    "newer.regime = records.regime AND newer.language = records.language AND newer.status = 'ok' "
-    "AND newer.kernel = records.kernel AND "
-    "newer.schedule = records.schedule AND (newer.time > records.time OR (newer.time = "
-    "records.time AND newer.median > records.median)))";
+    "status, error, device, tool, time, about, rejected";
 constexpr const char* kOrder =
     " ORDER BY task, target, threads, regime, language, median IS NULL, median, id";
 
@@ -62,6 +53,7 @@ Expected<Record> record_of(sql::Statement& row, const std::string& file) {
   r.tool = row.text(14);
   r.time = row.integer(15);
   r.about = row.text(16);
+  r.rejected = row.integer(17) != 0;
   Error unsound = check(r);
   const bool sound = seconds && status && !unsound &&
                      (r.seconds.empty() || median_seconds(r) == row.real(10)) &&
@@ -77,7 +69,21 @@ Expected<Record> record_of(sql::Statement& row, const std::string& file) {
 
 std::string TuningLog::columns() const {
   const std::string all = kColumns;
-  return version_ == 1 ? all.substr(0, all.rfind("about")) + "'' AS about" : all;
+  if (version_ > 3) return all;
+  const std::string about = version_ == 1 ? "'' AS about" : "about";
+  return all.substr(0, all.rfind("about")) + about + ", 0 AS rejected";
+}
+
+std::string TuningLog::counts() const {
+  const bool marks = version_ > 3;
+  return std::string(marks ? "rejected = 0 AND " : "") +
+         "NOT EXISTS (SELECT 1 FROM records newer WHERE newer.task = records.task AND newer.target "
+         "= records.target AND newer.threads = records.threads AND newer.regime = records.regime "
+         "AND newer.language = records.language AND newer.status = 'ok' AND newer.kernel = "
+         "records.kernel AND newer.schedule = records.schedule " +
+         (marks ? "AND newer.rejected = 0 " : "") +
+         "AND (newer.time > records.time OR (newer.time = records.time AND newer.median > "
+         "records.median)))";
 }
 
 Expected<bool> TuningLog::insert(const Record& r) {
@@ -85,7 +91,7 @@ Expected<bool> TuningLog::insert(const Record& r) {
   if (!insert_) {
     TW_ASSIGN(sql::Statement made,
               database_.statement(std::string("INSERT OR IGNORE INTO records (") + kColumns +
-                                  ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"));
+                                  ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"));
     insert_ = std::make_unique<sql::Statement>(std::move(made));
   }
   sql::Statement& s = *insert_;
@@ -101,11 +107,14 @@ Expected<bool> TuningLog::insert(const Record& r) {
   else s.bind(11, median_seconds(r));
   s.bind(16, r.time);
   s.bind(17, r.about);
+  s.bind(18, int64_t{r.rejected});
   const bool done = s.step() == SQLITE_DONE;
   const bool added = done && database_.changes() > 0;
   Error error = done ? Error::success() : database_.failed();
   s.reset();
   if (error) return error;
+  if (added) added_.insert(texts[0]);
+  if (!added && r.rejected) TW_TRY(set_rejected(texts[0], true).takeError());  // a mark goes along
   // The record exists already. When two logs have different texts about it, both keep the same one:
   // the greater.
   if (!added && !r.about.empty()) {
@@ -117,6 +126,29 @@ Expected<bool> TuningLog::insert(const Record& r) {
     if (tell.step() != SQLITE_DONE) return database_.failed();
   }
   return added;
+}
+
+// True: the mark was another one before.
+Expected<bool> TuningLog::set_rejected(const std::string& id, bool rejected) {
+  TW_ASSIGN(sql::Statement s,
+            database_.statement("UPDATE records SET rejected = ? WHERE id = ? AND rejected != ?"));
+  s.bind(1, int64_t{rejected});
+  s.bind(2, id);
+  s.bind(3, int64_t{rejected});
+  if (s.step() != SQLITE_DONE) return database_.failed();
+  return database_.changes() > 0;
+}
+
+Expected<int64_t> TuningLog::mark(const std::vector<std::string>& ids, bool rejected) {
+  int64_t changed = 0;
+  TW_TRY(database_.in_transaction(sql::kWrite, [&]() -> Error {
+    for (const std::string& id : ids) {
+      TW_ASSIGN(const bool one, set_rejected(id, rejected));
+      changed += one;
+    }
+    return Error::success();
+  }));
+  return changed;
 }
 
 Expected<bool> TuningLog::add(const Record& record) {
@@ -148,7 +180,7 @@ Expected<std::optional<Record>> TuningLog::best(const RecordKey& key,
                 "SELECT " + columns() +
                 " FROM records WHERE task = ? AND target = ? AND threads = ? AND regime = ? AND "
                 "language = ? AND status = 'ok' AND (? = '' OR kernel = ?) AND " +
-                kLatest + kOrder + " LIMIT 1"));
+                counts() + kOrder + " LIMIT 1"));
   s.bind(1, key.task);
   s.bind(2, key.target);
   s.bind(3, int64_t{key.threads});
@@ -188,7 +220,7 @@ Expected<Record> TuningLog::find(const std::string& id) {
 }
 
 Error TuningLog::each(const LogFilter& filter, const std::function<Error(const Record&)>& visit) {
-  if (version_ == 0) return Error::success();
+  if (version_ == 0 || (version_ < 4 && filter.rejected == true)) return Error::success();
   TW_ASSIGN(sql::Statement s,
             database_.statement(
                 "SELECT " + columns() +
@@ -196,13 +228,14 @@ Error TuningLog::each(const LogFilter& filter, const std::function<Error(const R
                 "(?3 = '' OR kernel = ?3) AND (?4 IS NULL OR threads = ?4) AND (?5 IS NULL "
                 "OR language = ?5) AND "
                 "(?6 = '' OR status = ?6)" +
-                kOrder));
+                std::string(version_ > 3 ? " AND (?7 IS NULL OR rejected = ?7)" : "") + kOrder));
   s.bind(1, filter.task);
   s.bind(2, filter.target);
   s.bind(3, filter.kernel_hash);
   if (filter.threads) s.bind(4, int64_t{*filter.threads});
   if (filter.language) s.bind(5, int64_t{*filter.language});
   s.bind(6, std::string(filter.status ? status_name(*filter.status) : ""));
+  if (filter.rejected && version_ > 3) s.bind(7, int64_t{*filter.rejected});
   int code = SQLITE_OK;
   while ((code = s.step()) == SQLITE_ROW) {
     TW_ASSIGN(const Record record, record_of(s, path()));
@@ -222,7 +255,7 @@ Expected<std::vector<Record>> TuningLog::best_of_kernels(const std::string& targ
                 ", min(median) FROM records WHERE target = ? AND threads = ? AND regime = ? AND "
                 "language = ? AND "
                 "status = 'ok' AND about LIKE ? AND " +
-                kLatest + " GROUP BY task, kernel HAVING count(*) >= ? ORDER BY task, kernel"));
+                counts() + " GROUP BY task, kernel HAVING count(*) >= ? ORDER BY task, kernel"));
   s.bind(1, target);
   s.bind(2, int64_t{threads});
   s.bind(3, RecordKey().regime);
@@ -263,7 +296,7 @@ Expected<int64_t> TuningLog::prune(const PruneOptions& options) {
           drop(std::string("id NOT IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY "
                            "task, target, threads, regime, language, kernel ORDER BY median, id) "
                            "AS place FROM records WHERE status = 'ok' AND ") +
-                   kLatest + ") WHERE place <= ?)",
+                   counts() + ") WHERE place <= ?)",
                *options.keep));
     dropped = database_.total_changes() - before;
     // Drops texts that no record refers to.
@@ -278,7 +311,7 @@ Expected<int64_t> TuningLog::prune(const PruneOptions& options) {
 Expected<std::vector<LogDifference>> diff(TuningLog& ours, TuningLog& theirs) {
   std::map<RecordKey, LogDifference> found;
   auto collect = [&](TuningLog& log, std::optional<Record> LogDifference::* side) -> Error {
-    TW_ASSIGN(std::vector<Record> records, log.all({.status = Status::ok}));
+    TW_ASSIGN(std::vector<Record> records, log.all({.status = Status::ok, .rejected = false}));
     for (Record& record : latest(std::move(records))) {
       std::optional<Record>& best =
           found.try_emplace(record.key, LogDifference{record.key, {}, {}}).first->second.*side;

@@ -147,6 +147,14 @@ size_t NetworkTuner::gains() const {
   return count;
 }
 
+bool NetworkTuner::disturbed() const {
+  return std::ranges::any_of(searches_, [](const auto& search) { return search->disturbed(); });
+}
+
+void NetworkTuner::renew_roofs() {
+  for (const auto& search : searches_) search->renew_roof();
+}
+
 bool NetworkTuner::lost() const {
   return std::ranges::any_of(searches_, [](const auto& search) { return search->lost(); });
 }

@@ -44,6 +44,9 @@ class NetworkTuner {
   // Number of tasks with a schedule that would replace the default one
   size_t gains() const;
   bool lost() const;  // whoever measures is gone
+  // True if the machine was disturbed while it measured.
+  bool disturbed() const;
+  void renew_roofs();  // after the machine's peaks were measured again
 
  private:
   explicit NetworkTuner(NetworkOptions options)

@@ -109,6 +109,7 @@ std::string print(const Record& r) {
                    {"tool", r.tool},
                    {"time", r.time}};
   if (!r.about.empty()) out.push_back({"about", r.about});
+  if (r.rejected) out.push_back({"rejected", true});
   return dump(out, -1);
 }
 
@@ -138,15 +139,17 @@ Expected<Record> parse_record(std::string_view line, const std::string& file) {
   r.tool = json["tool"].text_or_empty();
   r.time = json["time"].integer_or(0);
   r.about = json["about"].text_or_empty();
+  r.rejected = json["rejected"].boolean() && *json["rejected"].boolean();
   if (Error error = check(r))
     return make_error(DiagCode::parse, "'{0}': {1}", file, error_text(std::move(error)));
   return r;
 }
 
 std::string record_id(const Record& record) {
-  if (record.about.empty()) return sha256_hex(print(record)).substr(0, 32);
+  if (record.about.empty() && !record.rejected) return sha256_hex(print(record)).substr(0, 32);
   Record bare = record;
   bare.about.clear();
+  bare.rejected = false;
   return record_id(bare);
 }
 

@@ -43,6 +43,9 @@ struct Record {
   int64_t time = 0;          // seconds since 1970
   // Describes kernel and point, for similar kernels (autotune/transfer.h); not part of the identity
   std::string about = {};
+  // A network with it was not faster as a whole. Choices pass over it, and models learn from it.
+  // Not part of the identity.
+  bool rejected = false;
   bool operator==(const Record&) const = default;
 };
 // The time of candidates without one
@@ -63,7 +66,7 @@ inline bool is_gain(double seconds, double by_default) { return seconds < 0.98 *
 Error check(const Record& record);
 
 // A line of JSON without a newline, equal for equal records. The hash of the line without `about`
-// is the record's identity.
+// and `rejected` is the record's identity.
 std::string print(const Record& record);
 Expected<Record> parse_record(std::string_view line, const std::string& file);
 std::string record_id(const Record& record);  // 32 hex digits

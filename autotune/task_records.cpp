@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <set>
 
 #include "autotune/transfer.h"
 
@@ -27,13 +28,20 @@ Expected<std::vector<KnownResult>> TaskRecords::known() const {
   LogFilter filter;
   filter.task = key_.task, filter.target = key_.target, filter.threads = key_.threads,
   filter.language = key_.language;
-  TW_ASSIGN(std::vector<Record> records, log_->all(filter));
-  for (const Record& r : latest(std::move(records))) {
-    const auto hash = std::ranges::find(hashes_, r.kernel_hash);
-    if (hash == hashes_.end()) continue;
-    known.push_back({static_cast<int>(hash - hashes_.begin()),
-                     r.schedule,
-                     {r.status, r.seconds, r.error, r.device, false}});
+  std::set<std::pair<std::string, std::string>> counting;  // kernels and schedules
+  for (const bool rejected : {false, true}) {
+    filter.rejected = rejected;
+    TW_ASSIGN(std::vector<Record> records, log_->all(filter));
+    for (const Record& r : latest(std::move(records))) {
+      const auto hash = std::ranges::find(hashes_, r.kernel_hash);
+      if (hash == hashes_.end()) continue;
+      if (rejected && counting.contains({r.kernel_hash, r.schedule})) continue;
+      if (!rejected) counting.emplace(r.kernel_hash, r.schedule);
+      known.push_back({static_cast<int>(hash - hashes_.begin()),
+                       r.schedule,
+                       {r.status, r.seconds, r.error, r.device, false},
+                       rejected});
+    }
   }
   return known;
 }

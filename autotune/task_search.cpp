@@ -56,6 +56,7 @@ std::vector<MeasureResult> TaskSearch::measure(std::span<const Candidate> candid
   measuring_seconds_ += watch_->now() - begin;
   for (size_t i = 0; i < results.size(); ++i) {
     lost_ = lost_ || results[i].lost;
+    disturbed_ = disturbed_ || results[i].contended;
     const auto variant = static_cast<size_t>(candidates[i].variant);
     const bool by_default = variant < defaults_.size() &&
                             defaults_[variant] == print(candidates[i].schedule);
@@ -125,8 +126,9 @@ Expected<TaskRound> TaskSearch::first_round() {
   const std::string schedule = print(candidate->schedule);
   defaults_ = {schedule};
   TW_ASSIGN(const std::vector<KnownResult> known, records_.known());
-  const auto record = std::ranges::find_if(
-      known, [&](const KnownResult& r) { return r.variant == 0 && r.schedule == schedule; });
+  const auto record = std::ranges::find_if(known, [&](const KnownResult& r) {
+    return r.variant == 0 && r.schedule == schedule && !r.rejected;
+  });
   const bool is_known = record != known.end();
   if (is_known) {
     by_default_ = record->result;

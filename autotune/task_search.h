@@ -79,6 +79,11 @@ class TaskSearch final : private TaskTrials {
   void settle(const ConfirmedGain& confirmed) { confirmed_ = confirmed; }
   // The least seconds that the machine's peaks allow; 0: not known
   double roof() const { return roof_seconds_; }
+  // Asks for the roof again, as the machine's peaks are known better now.
+  void renew_roof() {
+    if (roof_ && roof_seconds_ > 0) roof_seconds_ = roof_(multiplies_);
+  }
+  bool disturbed() const { return disturbed_; }  // the machine was, in one of the measurements
   double measuring_seconds() const { return measuring_seconds_; }
   bool lost() const { return lost_; }  // whoever measures is gone
   // Diagnostics of records that could not be stored
@@ -124,7 +129,7 @@ class TaskSearch final : private TaskTrials {
   std::string paired_;               // schedule with that gain
   std::optional<ConfirmedGain> confirmed_;
   double measuring_seconds_ = 0;
-  bool lost_ = false;
+  bool lost_ = false, disturbed_ = false;
   std::vector<Diag> unstored_;
 };
 

@@ -27,8 +27,10 @@ void TaskTuner::know(std::vector<KnownResult> results) {
   for (KnownResult& r : results) {
     Known& known = known_[{r.variant, std::move(r.schedule)}];
     // If two results are for one schedule, a result that worked wins, and then the faster one.
-    if (known.result.seconds.empty() || seconds_of(r.result) < seconds_of(known.result))
+    if (known.result.seconds.empty() || seconds_of(r.result) < seconds_of(known.result)) {
       known.result = std::move(r.result);
+      known.rejected = r.rejected;
+    }
   }
 }
 
@@ -40,8 +42,8 @@ void TaskTuner::begin_with(std::vector<Candidate> candidates,
   if (batch_.empty()) return;
   batch_.front().first = true;
   if (!first) return;
-  known_[key_of(batch_.front().candidate)] = {*first, true};
-  record_result(batch_.front(), *first, true);
+  const Known& known = known_[key_of(batch_.front().candidate)] = {*first, true};
+  record_result(batch_.front(), known, true);
 }
 
 void TaskTuner::build(const std::vector<Point>& points) {
@@ -109,11 +111,11 @@ void TaskTuner::note_best(const Candidate& candidate, double seconds, bool known
   best_is_known_ = known;
 }
 
-void TaskTuner::record_result(Entry& entry, const MeasureResult& result, bool known) {
-  entry.seconds = seconds_of(result);
+void TaskTuner::record_result(Entry& entry, const Known& result, bool known) {
+  entry.seconds = seconds_of(result.result);
   entry.answered = true;
   if (entry.first) first_seconds_ = entry.seconds;
-  note_best(entry.candidate, entry.seconds, known);
+  if (!result.rejected) note_best(entry.candidate, entry.seconds, known);
   curve_.push_back(best_seconds_);
 }
 
@@ -125,7 +127,7 @@ int TaskTuner::answer_known() {
     const auto known = known_.find(key_of(entry.candidate));
     if (known == known_.end()) continue;
     known->second.used = true;
-    record_result(entry, known->second.result, true);
+    record_result(entry, known->second, true);
     ++count;
   }
   return count;
@@ -144,7 +146,7 @@ void TaskTuner::adopt_unused() {
     }
     candidate->point = {-1, {}};
     const double seconds = seconds_of(known.result);
-    note_best(*candidate, seconds, true);
+    if (!known.rejected) note_best(*candidate, seconds, true);
     seen_.push_back(std::move(*candidate));
     seen_seconds_.push_back(seconds);
   }
@@ -163,8 +165,8 @@ Expected<int> TaskTuner::measure(int most) {
   const std::vector<MeasureResult> results = trials_.measure(candidates);
   TW_CHECK(results.size() <= chosen.size(), "{0}: more results than candidates", name_);
   for (size_t i = 0; i < results.size(); ++i) {
-    known_[key_of(candidates[i])] = {results[i], true};
-    record_result(batch_[chosen[i]], results[i], false);
+    const Known& result = known_[key_of(candidates[i])] = {results[i], true};
+    record_result(batch_[chosen[i]], result, false);
   }
   return static_cast<int>(results.size());
 }

@@ -42,6 +42,7 @@ struct KnownResult {
   int variant = 0;
   std::string schedule;  // text
   MeasureResult result;
+  bool rejected = false;  // teaches the model, and is never the best
 };
 
 struct TuneStep {
@@ -96,7 +97,7 @@ class TaskTuner {
   using Key = std::pair<int, std::string>;
   struct Known {
     MeasureResult result;
-    bool used = false;
+    bool used = false, rejected = false;
   };
   static Key key_of(const Candidate& candidate) {
     return {candidate.variant, print(candidate.schedule)};
@@ -107,7 +108,7 @@ class TaskTuner {
   int answer_known();
   void adopt_unused();
   Expected<int> measure(int most);
-  void record_result(Entry& entry, const MeasureResult& result, bool known);
+  void record_result(Entry& entry, const Known& result, bool known);
   void note_best(const Candidate& candidate, double seconds, bool known);
   void finish_batch();
 

@@ -10,7 +10,8 @@
 namespace tw {
 namespace {
 
-constexpr int kCheckNumbers = 74;  // columns of check_table behind the name
+constexpr size_t kNamedKernels = 3;  // names in the line of kernels that are not kept
+constexpr int kCheckNumbers = 74;    // columns of check_table behind the name
 
 // The seconds before, in and behind the search
 std::string time_text(const TuneOutcome& outcome) {
@@ -19,6 +20,14 @@ std::string time_text(const TuneOutcome& outcome) {
   return text + ": " + format_seconds(outcome.before) + " before the search, " +
          format_seconds(outcome.searched) + " in it, " +
          format_seconds(outcome.seconds - outcome.before - outcome.searched) + " behind";
+}
+
+// "1.07 x (1.06 to 1.08), 23.1 -> 21.6 ms"
+std::string gain_text(const Comparison& timed) {
+  char text[128];
+  std::snprintf(text, sizeof text, "%.3f x (%.3f to %.3f), %.4g -> %.4g ms", timed.ratio,
+                timed.interval.low, timed.interval.high, timed.first_ms, timed.second_ms);
+  return text;
 }
 
 std::string limit_text(double limit, double second, const TuneOutcome& outcome) {
@@ -49,7 +58,51 @@ std::string to_string(const ConfirmedRecords& confirmed) {
   return text;
 }
 
-Json tuned_json(const TunedNetwork& tuned, bool curves) {
+std::string to_string(const NetworkVerdict& verdict) {
+  const std::string name = "whole network";
+  std::string text;
+  switch (verdict.proved) {
+    case Proved::untimed: return name + ": not timed, " + verdict.reason + "\n";
+    case Proved::unchanged: return name + ": unchanged, every kernel has the schedule it had\n";
+    case Proved::faster: text = gain_text(*verdict.all) + "\n"; break;
+    case Proved::same:
+      text = gain_text(*verdict.all) + ": no difference that could be seen\n";
+      break;
+    case Proved::slower: text = gain_text(*verdict.all) + ": slower\n"; break;
+  }
+  text = name + " " + text;
+  if (verdict.rejected.empty()) return text;
+  text += "not kept: what was found for " + std::to_string(verdict.rejected.size()) +
+          (verdict.rejected.size() == 1 ? " kernel" : " kernels");
+  for (size_t i = 0; i < std::min(kNamedKernels, verdict.rejected.size()); ++i)
+    text += (i ? ", " : ": ") + verdict.rejected[i].name;
+  text += (verdict.rejected.size() > kNamedKernels ? ", ..; " : "; ") +
+          std::to_string(verdict.records) +
+          (verdict.records == 1 ? " record is marked as rejected\n"
+                                : " records are marked as rejected\n");
+  return text + (verdict.some ? name + " without that " + gain_text(*verdict.some) + "\n" : "");
+}
+
+Json to_json(const NetworkVerdict& verdict) {
+  const auto timed = [](const std::optional<Comparison>& timed) {
+    if (!timed) return Json();
+    return Json(Json::Object{{"before_ms", timed->first_ms},
+                             {"after_ms", timed->second_ms},
+                             {"ratio", timed->ratio},
+                             {"low", timed->interval.low},
+                             {"high", timed->interval.high}});
+  };
+  Json::Array rejected;
+  for (const TaskClaim& claim : verdict.rejected) rejected.push_back(claim.task);
+  return Json::Object{{"verdict", proved_name(verdict.proved)},
+                      {"reason", verdict.reason},
+                      {"found", timed(verdict.all)},
+                      {"kept", timed(verdict.left())},
+                      {"rejected", rejected},
+                      {"rejected_records", verdict.records}};
+}
+
+Json tuned_json(const TunedNetwork& tuned, const NetworkVerdict* whole, bool curves) {
   const NetworkTuner& tuner = *tuned.tuner;
   const TuneOutcome& outcome = tuned.outcome;
   Json::Array tasks;
@@ -61,26 +114,28 @@ Json tuned_json(const TunedNetwork& tuned, bool curves) {
                                    {"share", shares[i].time}}});
   for (size_t i = 0; i < tuner.task_count(); ++i)
     tasks.push_back(tune_json(tuner, i, tuned.peaks, curves));
-  return Json::Object{{"stopped", stop_reason_name(tuned.reason)},
-                      {"seconds", outcome.seconds},
-                      {"searched", outcome.searched},
-                      {"measuring", tuner.measuring_seconds()},
-                      {"trials", tuner.measured()},
-                      {"network_seconds", tuner.network_seconds()},
-                      {"default_network_seconds", tuner.first_seconds()},
-                      {"reached", static_cast<int64_t>(outcome.reached)},
-                      {"failed", static_cast<int64_t>(outcome.failures.size())},
-                      {"confirmed", outcome.confirmed.kept},
-                      {"refuted", outcome.confirmed.refuted},
-                      {"not_confirmed", outcome.confirmed.left},
-                      {"least_seconds", least_seconds(tuner)},
-                      {"to_win", to_win_json(tuner)},
-                      {"kernels", became},
-                      {"unused_records", tuned.unused},
-                      {"tasks", tasks}};
+  Json::Object out{{"stopped", stop_reason_name(tuned.reason)},
+                   {"seconds", outcome.seconds},
+                   {"searched", outcome.searched},
+                   {"measuring", tuner.measuring_seconds()},
+                   {"trials", tuner.measured()},
+                   {"network_seconds", tuner.network_seconds()},
+                   {"default_network_seconds", tuner.first_seconds()},
+                   {"reached", static_cast<int64_t>(outcome.reached)},
+                   {"failed", static_cast<int64_t>(outcome.failures.size())},
+                   {"confirmed", outcome.confirmed.kept},
+                   {"refuted", outcome.confirmed.refuted},
+                   {"not_confirmed", outcome.confirmed.left},
+                   {"least_seconds", least_seconds(tuner)},
+                   {"to_win", to_win_json(tuner)},
+                   {"kernels", became},
+                   {"unused_records", tuned.unused},
+                   {"tasks", tasks}};
+  if (whole) out.push_back({"whole_network", to_json(*whole)});
+  return out;
 }
 
-std::string tuned_text(const TunedNetwork& tuned, int columns) {
+std::string tuned_text(const TunedNetwork& tuned, const NetworkVerdict* whole, int columns) {
   const std::string to_win = to_win_text(*tuned.tuner);
   std::string text = tune_table(*tuned.tuner, tuned.peaks, columns) +
                      (to_win.empty() ? "" : to_win + "\n") +
@@ -90,7 +145,7 @@ std::string tuned_text(const TunedNetwork& tuned, int columns) {
     text += again + "\n";
   if (!tuned.unused.empty()) text += "not taken: " + tuned.unused + "\n";
   for (const std::string& failure : tuned.outcome.failures) text += "failed: " + failure + "\n";
-  return text;
+  return text + (whole ? to_string(*whole) : "");
 }
 
 Json to_json(const Comparison& proof) {

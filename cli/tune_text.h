@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cli/text/text_width.h"
+#include "driver/tune/network_proof.h"
 #include "driver/tune/tuned_compile.h"
 #include "support/json.h"
 
@@ -12,9 +13,13 @@ namespace tw {
 // "measured again: 5 gains stand, 2 do not; for want of time not measured again: 3 gains"; "":
 // nothing to say
 std::string to_string(const ConfirmedRecords& confirmed);
-Json tuned_json(const TunedNetwork& tuned, bool curves);
-// The table, why the search stopped, and where the time went.
-std::string tuned_text(const TunedNetwork& tuned, int columns);
+// whole: null: the command does not look at the whole network.
+Json tuned_json(const TunedNetwork& tuned, const NetworkVerdict* whole, bool curves);
+// The table, why the search stopped, where the time went, and the whole network.
+std::string tuned_text(const TunedNetwork& tuned, const NetworkVerdict* whole, int columns);
+// "whole network 1.07 x (1.06 to 1.08), 23.1 -> 21.6 ms", and what is not kept
+std::string to_string(const NetworkVerdict& verdict);
+Json to_json(const NetworkVerdict& verdict);
 
 Json to_json(const Comparison& proof);
 // "14.10 ms by default, 13.50 ms tuned: 1.04 x (1.02 .. 1.06)"

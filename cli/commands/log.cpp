@@ -33,7 +33,7 @@ struct LogArgs {
 
 struct KeySummary {
   std::string name;  // name of the task; "": the log lacks its text
-  int64_t records = 0, good = 0;
+  int64_t records = 0, good = 0, rejected = 0;
   std::optional<Record> best;
   int64_t newest = 0;
 };
@@ -51,7 +51,8 @@ Json to_json(const Record& r) {
                       {"algorithm", r.algorithm},    {"kernel", r.kernel_hash},
                       {"median", median_seconds(r)}, {"seconds", json_array(r.seconds)},
                       {"device", r.device},          {"tool", r.tool},
-                      {"date", date_text(r.time)},   {"schedule", r.schedule}};
+                      {"date", date_text(r.time)},   {"schedule", r.schedule},
+                      {"rejected", r.rejected}};
 }
 
 std::string language_text(const RecordKey& key) {
@@ -94,6 +95,7 @@ std::string summary_line(const RecordKey& key, const KeySummary& s, int columns)
   } else {
     line += "none";
   }
+  if (s.rejected > 0) line += ", " + std::to_string(s.rejected) + " rejected";
   line += language_text(key);
   const int left = columns - static_cast<int>(line.size()) - 2;
   return s.name.empty() ? line : line + "  " + fit(s.name, std::max(kTaskColumns, left));
@@ -106,7 +108,7 @@ std::string summary_header(int columns) {
 }
 
 LogFilter filter_of(const LogArgs& args) {
-  return {args.task, args.target, "", args.threads, std::nullopt, std::nullopt};
+  return {.task = args.task, .target = args.target, .threads = args.threads};
 }
 
 // "": the log lacks the task's text, or it is of another version
@@ -125,8 +127,10 @@ Expected<std::map<RecordKey, KeySummary>> summaries(TuningLog& log, const LogFil
     KeySummary& s = out[r.key];
     ++s.records;
     s.good += r.status == Status::ok;
+    s.rejected += r.rejected;
     s.newest = std::max(s.newest, r.time);
-    if (!s.best && r.status == Status::ok) s.best = r;  // the first of a key is its best
+    // The first of a key is its best.
+    if (!s.best && r.status == Status::ok && !r.rejected) s.best = r;
     return Error::success();
   }));
   for (auto& [key, s] : out) { TW_ASSIGN(s.name, name_of_task(log, key.task)); }
@@ -160,7 +164,8 @@ Expected<int> show_kernel(const LogArgs& args, TuningLog& log, Console& console)
                                      {"task", w.task},
                                      {"kernel", w.kernel}});
   else
-    console.out << "; record " << record_id(w.record) << "\n"
+    console.out << "; record " << record_id(w.record) << (w.record.rejected ? ", rejected" : "")
+                << "\n"
                 << w.task << w.kernel << w.record.schedule;
   return kExitOk;
 }
@@ -212,6 +217,7 @@ Expected<int> show(const LogArgs& args, TuningLog& log, Console& console) {
                                 {"name", s.name},
                                 {"records", s.records},
                                 {"ok", s.good},
+                                {"rejected", s.rejected},
                                 {"newest", date_text(s.newest)},
                                 {"best", s.best ? Json(median_seconds(*s.best)) : Json()},
                                 {"algorithm", s.best ? Json(s.best->algorithm) : Json()}});
@@ -291,6 +297,21 @@ Expected<int> merge(const LogArgs& args, TuningLog& log, Console& console) {
   });
 }
 
+// Takes rejected records into account again.
+Expected<int> accept(const LogArgs& args, TuningLog& log, Console& console) {
+  LogFilter filter = filter_of(args);
+  filter.rejected = true;
+  std::vector<std::string> ids;
+  TW_TRY(log.each(filter, [&](const Record& record) {
+    ids.push_back(record_id(record));
+    return Error::success();
+  }));
+  TW_ASSIGN(const int64_t accepted, log.mark(ids, false));
+  if (console.json) write_json(console, Json::Object{{"log", log.path()}, {"accepted", accepted}});
+  else console.out << log.path() << ": " << accepted << " records count again\n";
+  return kExitOk;
+}
+
 Expected<int> prune(const LogArgs& args, TuningLog& log, Console& console) {
   PruneOptions options{args.keep, args.other_languages, std::nullopt};
   if (!args.before.empty()) {
@@ -344,7 +365,7 @@ struct Action {
   Expected<int> (*run)(const LogArgs&, TuningLog&, Console&);
 };
 constexpr size_t kMany = 1000000;
-constexpr std::array<Action, 8> kActions = {{
+constexpr std::array<Action, 9> kActions = {{
     {"show", TuningLog::Mode::read, FileUse::none, 0, 0, "no file", show},
     {"best", TuningLog::Mode::read, FileUse::none, 0, 0, "no file", best},
     {"export", TuningLog::Mode::read, FileUse::written, 0, 1,
@@ -352,6 +373,7 @@ constexpr std::array<Action, 8> kActions = {{
     {"import", TuningLog::Mode::write, FileUse::read, 1, kMany,
      "files of JSON lines, - for standard input", import_log},
     {"merge", TuningLog::Mode::write, FileUse::read, 1, kMany, "other logs", merge},
+    {"accept", TuningLog::Mode::write, FileUse::none, 0, 0, "no file", accept},
     {"prune", TuningLog::Mode::write, FileUse::none, 0, 0, "no file", prune},
     {"diff", TuningLog::Mode::read, FileUse::read, 1, 1, "another log", diff_logs},
     {"replay", TuningLog::Mode::read, FileUse::none, 1, 1, "a record's identity", replay},
@@ -372,9 +394,10 @@ Expected<int> log_command(const LogArgs& args, Console& console) {
   const auto action = std::ranges::find_if(kActions,
                                            [&](const Action& a) { return args.action == a.name; });
   if (action == kActions.end())
-    return make_error(DiagCode::invalid_argument,
-                      "log '{0}': one of show, best, export, import, merge, prune, diff, replay",
-                      args.action);
+    return make_error(
+        DiagCode::invalid_argument,
+        "log '{0}': one of show, best, export, import, merge, accept, prune, diff, replay",
+        args.action);
   if (args.files.size() < action->least_files || args.files.size() > action->most_files)
     return make_error(DiagCode::invalid_argument, "log {0} takes {1}", action->name, action->files);
   const std::string path = args.log.empty() ? default_log() : args.log;
@@ -393,22 +416,24 @@ CommandRun define_log(Flags& flags) {
   flags.argument("ACTION", args->action,
                  "show: what is known of each key; best: the best schedule of each; export FILE, "
                  "import FILE..: JSON lines; "
-                 "merge LOG..; prune; diff LOG; replay ID: measures a record again, from the log "
+                 "merge LOG..; accept: rejected records count again; prune; diff LOG; replay ID: "
+                 "measures a record again, from the log "
                  "alone");
   flags.arguments("FILE", args->files, "Of export, import, merge and diff; ID of replay");
   flags.text(
       "--log", args->log, "FILE",
       "The tuning log; default: tilewright/tilewright.db in XDG_DATA_HOME or ~/.local/share");
-  flags.text("--task", args->task, "KEY", "Of show, best and export: only this task");
-  flags.text("--target", args->target, "KEY", "Of show, best and export: only this target");
+  flags.text("--task", args->task, "KEY", "Of show, best, export and accept: only this task");
+  flags.text("--target", args->target, "KEY", "Of show, best, export and accept: only this target");
   flags.text("--kernel", args->kernel, "ID",
              "Of show: the task, the kernel and the schedule of the record whose identity begins "
              "so");
   flags.text("-t", args->machine, "NAME|FILE", "Of replay: the record's target");
   flags.optional_integer("--threads", args->threads,
-                         "Of show, best and export: only records of so many threads", 1);
-  flags.optional_integer("--keep", args->keep,
-                         "Of prune: the best N of each key and kernel; what failed goes too", 1);
+                         "Of show, best, export and accept: only records of so many threads", 1);
+  flags.optional_integer(
+      "--keep", args->keep,
+      "Of prune: the best N of each key and kernel; what failed or is rejected goes too", 1);
   flags.text("--before", args->before, "DATE", "Of prune: drop what is older, 2026-01-31");
   flags.flag("--other-languages", args->other_languages,
              "Of prune: drop records of other versions of the schedule language");

@@ -11,12 +11,14 @@
 #include "cli/file_roles.h"
 #include "cli/given_flags.h"
 #include "cli/interrupts.h"
+#include "cli/progress.h"
 #include "cli/targets.h"
 #include "cli/tune_flags.h"
 #include "cli/tune_text.h"
 #include "cli/tune_watch.h"
 #include "driver/report/page.h"
 #include "driver/run/compiled_network.h"
+#include "driver/tune/network_proof.h"
 #include "driver/tune/tuned_compile.h"
 #include "packager/output_file.h"
 #include "passes/precision.h"
@@ -35,7 +37,7 @@ struct TuneArgs {
   AccuracyFlags accuracy;
   PrecisionFlag precision;
   RoundingFlag rounding;
-  bool no_rules = false, no_transfer = false, prove = false, table = false;
+  bool no_rules = false, no_transfer = false, prove = false, table = false, no_prove = false;
   int trials = 0, jobs = 0, batch = 0, patience = 0, threads = 1, kernel = 0, check = 0;
   std::optional<uint64_t> seed;
 };
@@ -115,17 +117,35 @@ Expected<int> check(const TuneRequest& request, const Target& target, int proces
   return kExitOk;
 }
 
+// How a search ends: with the proof, or with a line that says why the whole network is not timed;
+// "": nobody asks
+struct WholeNetwork {
+  std::optional<NetworkProof> proof = std::nullopt;
+  std::string untimed = {};
+};
+
 // Searches, shows the search and its results, and writes a page if one is asked for. The exit code
 // is kExitMismatch if some kernel has no working schedule.
-Expected<int> search(TuneRequest request, const Target& target, const std::string& page_file,
-                     Console& console) {
+Expected<int> search(TuneRequest request, const WholeNetwork& whole, const Target& target,
+                     const std::string& page_file, Console& console) {
   const Interrupts interrupts;
   request.stop = &interrupts.asked();
   ConsoleTuneWatch shown(console, request.network.scheduler.trials, false);
   RoundsWatch watch(shown);
-  TW_ASSIGN(const TunedNetwork tuned, tune_network(request, target, watch));
-  if (console.json) write_json_line(console, tuned_json(tuned, request.network.table));
-  else console.out << tuned_text(tuned, console.columns);
+  if (whole.proof) request.kept = whole.proof->kept();
+  TW_ASSIGN(TunedNetwork tuned, tune_network(request, target, watch));
+  std::optional<NetworkVerdict> verdict;
+  if (whole.proof) {
+    watch.stage_begins("prove");
+    TW_ASSIGN(verdict, judge_search(*whole.proof, request, tuned));
+    watch.stage_ends();
+  } else if (!whole.untimed.empty()) {
+    verdict = NetworkVerdict{.reason = whole.untimed};
+  }
+  const NetworkVerdict* shown_verdict = verdict ? &*verdict : nullptr;
+  if (console.json)
+    write_json_line(console, tuned_json(tuned, shown_verdict, request.network.table));
+  else console.out << tuned_text(tuned, shown_verdict, console.columns);
   const int code = tuned.outcome.failures.empty() ? kExitOk : kExitMismatch;
   if (page_file.empty()) return code;
   const std::string model = std::filesystem::path(request.model).filename().string();
@@ -205,10 +225,46 @@ FileRoles files_of(const TuneArgs& args, const std::string& log) {
   return files;
 }
 
-// Says that the whole network was not timed, where it could have been.
-void say_unproved(const TuneArgs& args, const Target& target, Console& console) {
-  if (!console.json && target.devices.empty() && args.worker.empty() && !args.table)
-    console.out << "network: not timed as a whole; --prove times it, old and new in turns\n";
+// Compiles the network as it is before the search, where it can be timed.
+WholeNetwork whole_network(const TuneArgs& args, const TuneRequest& request,
+                           const CompileOptions& options, const Target& target, Console& console) {
+  if (args.table) return {};
+  if (args.no_prove) return {.untimed = "as --no-prove says"};
+  if (!args.worker.empty()) return {.untimed = "as --worker measures elsewhere"};
+  if (!target.devices.empty())
+    return {.untimed = "as only processors are, and '" + target.main_device().name +
+                       "' is a device"};
+  Progress progress(console);
+  progress.begin("compile");
+  Expected<NetworkProof> proof = NetworkProof::begin(
+      {.options = options,
+       .schedules = {.log = request.log, .threads = args.threads},
+       .limit = request.network.scheduler.seconds},
+      target, nullptr);
+  progress.end();
+  if (!proof) {
+    const std::string text = error_text(proof.takeError());
+    return {.untimed = "as it does not run here: " + text.substr(0, text.find('\n'))};
+  }
+  if (!proof->fits())
+    return {.untimed = "as a compile and the runs take " + format_seconds(proof->kept()) +
+                       ", over a third of the time"};
+  return {.proof = std::move(*proof)};
+}
+
+Error check_proof(const TuneArgs& args, const Target& target) {
+  if (!args.prove) return Error::success();
+  if (args.no_prove)
+    return make_error(DiagCode::invalid_argument, "--prove and --no-prove: one of both");
+  if (!target.devices.empty())
+    return make_error(
+        DiagCode::unsupported,
+        "--prove times processors; what device '{0}' gains is in its cycles: tilewright bench",
+        target.main_device().name);
+  if (!args.worker.empty())
+    return make_error(DiagCode::unsupported,
+                      "--prove runs the whole network here, and --worker measures elsewhere");
+  return Error::success();
 }
 
 Expected<int> tune(const TuneArgs& args, Console& console) {
@@ -242,27 +298,22 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   request.worker = args.worker;
   request.kernel = args.kernel;
   TW_ASSIGN(const std::optional<AccuracyRequest> accuracy, args.accuracy.request({}, args.threads));
-  if (args.prove && !target.devices.empty())
-    return make_error(
-        DiagCode::unsupported,
-        "--prove times processors; what device '{0}' gains is in its cycles: tilewright bench",
-        target.main_device().name);
-  if (args.prove && !args.worker.empty())
-    return make_error(DiagCode::unsupported,
-                      "--prove runs the whole network here, and --worker measures elsewhere");
+  TW_TRY(check_proof(args, target));
   TW_TRY(check_tunable(request, target));
   if (accuracy) TW_TRY(hold_to_limit(request, *accuracy, target, console));
   if (args.check > 0) return check(request, target, args.check, console);
   const CompileOptions options = proof_options(request);
   const ScheduleOptions schedules{.log = request.log, .threads = args.threads};
-  std::optional<DefaultLibrary> without;
+  std::optional<NetworkLibrary> without;
   if (args.prove) {
-    TW_ASSIGN(DefaultLibrary library, DefaultLibrary::compile(options, schedules, target));
+    TW_ASSIGN(NetworkLibrary library,
+              NetworkLibrary::compile(options, without_log(schedules), target));
+    TW_TRY(library.run());
     without.emplace(std::move(library));
   }
-  TW_ASSIGN(const int code, search(request, target, args.report, console));
+  const WholeNetwork whole = whole_network(args, request, options, target, console);
+  TW_ASSIGN(const int code, search(request, whole, target, args.report, console));
   TW_TRY(files.models_are_unchanged());
-  if (!without) say_unproved(args, target, console);
   if (!without || code != kExitOk) return code;
   TW_ASSIGN(const Comparison proof, prove(*without, options, schedules, target));
   if (console.json) write_json_line(console, Json::Object{{"proof", to_json(proof)}});
@@ -319,8 +370,11 @@ CommandRun define_tune(Flags& flags) {
              "What --max-error is measured on, as of compile; default: seeded inputs");
   flags.text("--report", args->report, "FILE.html",
              "A page of the search: its curves by trials and seconds, and what changed");
+  flags.flag("--no-prove", args->no_prove,
+             "Do not time the whole network at the end, and keep what was found untested; else a "
+             "tenth of --time goes to its runs, and what a compile takes");
   flags.flag("--prove", args->prove,
-             "Then time the whole network with the log's schedules against the default ones");
+             "Then also time the whole network with the log's schedules against the default ones");
   args->precision.define(flags);
   args->rounding.define(flags);
   flags.repeated("--dim", args->dims, "NAME=N",

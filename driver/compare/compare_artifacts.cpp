@@ -15,7 +15,9 @@ namespace tw {
 namespace {
 
 constexpr std::string_view kWorker = "compare-worker";
-constexpr int kPairs = 5;              // pairs of blocks in a process
+constexpr int kPairs = 5;       // pairs of blocks in a process
+constexpr int kLeastPairs = 2;  // for runs longer than a block; each library begins once
+constexpr int kMostProcesses = 49;
 constexpr double kStartSeconds = 600;  // processor seconds for loading and the first runs
 
 double now() {
@@ -62,8 +64,9 @@ class Contender {
 // begins.
 Expected<std::string> time_pairs(Contender& first, Contender& second, double seconds) {
   std::string text;
-  const double block = seconds / (2 * kPairs);
+  const double block = seconds / (2 * kPairs), start = now();
   for (int pair = 0; pair < kPairs; ++pair) {
+    if (pair == kLeastPairs && now() - start > seconds) break;
     double a = 0, b = 0;
     if (pair % 2) { TW_ASSIGN(b, second.block(block)); }
     TW_ASSIGN(a, first.block(block));
@@ -119,14 +122,17 @@ Error add_process(const CompareOptions& options, const std::vector<std::string>&
 
 }  // namespace
 
-double compare_seconds(const CompareOptions& options) {
+double compare_seconds(const CompareOptions& options, double run) {
   constexpr double kStart = 0.12;
-  return options.processes * (options.seconds + kStart);
+  constexpr int kLeastRuns = 2 * 2 * kLeastPairs;  // a block has two runs or more
+  return options.processes * (std::max(options.seconds, kLeastRuns * run) + kStart);
 }
 
-Error check_runs(const std::string& library, const CompareOptions& options) {
+Expected<double> check_runs(const std::string& library, const CompareOptions& options) {
   TW_ASSIGN(Contender contender, Contender::create(library, options.threads, options.dims));
-  return contender.run();
+  const double start = now();
+  TW_TRY(contender.run());
+  return now() - start;
 }
 
 Expected<Comparison> compare_artifacts(const std::string& first, const std::string& second,
@@ -136,7 +142,17 @@ Expected<Comparison> compare_artifacts(const std::string& first, const std::stri
                                         std::to_string(options.seconds)};
   arguments.insert(arguments.end(), options.dims.begin(), options.dims.end());
   Pairs all;
-  for (int i = 0; i < std::max(options.processes, 1); ++i)
+  const double start = now();
+  const auto enough = [&](int done) {
+    if (done < options.processes) return false;
+    const double each = (now() - start) / done;
+    if (options.narrow <= 0 || done >= kMostProcesses ||
+        now() - start + each > options.most_seconds)
+      return true;
+    const MedianInterval interval = median_interval(all.ratio);
+    return interval.high - interval.low <= options.narrow * median_of(all.ratio);
+  };
+  for (int done = 0; done == 0 || !enough(done); ++done)
     TW_TRY(add_process(options, arguments, all));
   Comparison comparison;
   comparison.first_ms = median_of(all.first) * 1e3;

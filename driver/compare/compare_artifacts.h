@@ -12,7 +12,10 @@ namespace tw {
 struct CompareOptions {
   // Fresh processes, since each has its own places in memory. Fewer than 6 give no interval.
   int processes = 7;
-  double seconds = 1.5;  // seconds of runs in each process
+  // Further processes follow until the interval is this part of the ratio wide; 0: none follow
+  double narrow = 0;
+  double most_seconds = 0;  // after so many seconds none follows
+  double seconds = 1.5;     // seconds of runs in each process
   int threads = 1;
   std::vector<std::string> dims{};         // "batch=1"
   std::string program = "/proc/self/exe";  // started as PROGRAM compare-worker ...
@@ -28,11 +31,12 @@ struct Comparison {
   bool second_is_faster() const { return interval.low > 1; }
   bool first_is_faster() const { return interval.high < 1; }
 };
-// Estimated seconds of a comparison, with the start of its processes
-double compare_seconds(const CompareOptions& options);
-// Runs the library once in this process. Errors: a library that does not load or run, or sizes that
-// are missing.
-Error check_runs(const std::string& library, const CompareOptions& options);
+// Estimated seconds of a comparison's first processes, with their start. run: seconds of a run; 0:
+// short
+double compare_seconds(const CompareOptions& options, double run = 0);
+// Runs the library once in this process. The result is the seconds of the run. Errors: a library
+// that does not load or run, or sizes that are missing.
+Expected<double> check_runs(const std::string& library, const CompareOptions& options);
 // Errors: a library that does not load or run.
 Expected<Comparison> compare_artifacts(const std::string& first, const std::string& second,
                                        const CompareOptions& options);

@@ -143,6 +143,14 @@ Expected<Peaks> measure_peaks(const Target& target, int threads) {
   return peaks;
 }
 
+Peaks larger_of(Peaks first, const Peaks& second) {
+  first.gflops = std::max(first.gflops, second.gflops);
+  first.l1_gbs = std::max(first.l1_gbs, second.l1_gbs);
+  for (size_t i = 0; i < std::min(first.levels.size(), second.levels.size()); ++i)
+    first.levels[i].gbs = std::max(first.levels[i].gbs, second.levels[i].gbs);
+  return first;
+}
+
 Roof roof_of(const Peaks& peaks, DType operand, double flops, double loaded_bytes,
              double weight_bytes, double tensor_bytes, double resident_bytes) {
   const MemoryLevel& weights = level_for(peaks, resident_bytes);

@@ -31,6 +31,10 @@ struct Peaks {
 // run.
 Expected<Peaks> measure_peaks(const Target& target, int threads);
 
+// The larger of both for each rate: a machine that is busy shows less than it has. Levels are those
+// of the first.
+Peaks larger_of(Peaks first, const Peaks& second);
+
 // The least time of a kernel that does `flops` operations on numbers of `operand` and loads
 // `loaded_bytes` (ir/kernel/loads.h). Its `tensor_bytes` of activations lie in the first level that
 // holds them. Its `weight_bytes` of weights come from the first level that holds `resident_bytes`,

@@ -120,8 +120,8 @@ Expected<std::vector<Contest>> contests_of(const std::vector<Task>& tasks, Tunin
   const Target& target = place.target();
   std::vector<Contest> contests;
   for (const Task& task : tasks) {
-    TW_ASSIGN(const std::vector<Record> records,
-              log.all({task.key, target_key(target), "", threads, kLanguageVersion, Status::ok}));
+    TW_ASSIGN(const std::vector<Record> records, log.all({task.key, target_key(target), "", threads,
+                                                          kLanguageVersion, Status::ok, false}));
     const LoweredGroup& used = task.variants.front().lowered;
     TW_ASSIGN(const Schedule usual, default_schedule(used, target));
     TW_ASSIGN(const RunKernel by_default, scheduled_run(used, usual, target));

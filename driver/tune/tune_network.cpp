@@ -79,7 +79,7 @@ Expected<std::vector<SearchedTask>> searched_tasks(const std::vector<Task>& task
                                                    const TuneRequest& request,
                                                    const MeasuringPlace& place,
                                                    const std::shared_ptr<Transport>& process,
-                                                   const Peaks& peaks) {
+                                                   const std::shared_ptr<const Peaks>& peaks) {
   std::vector<SearchedTask> out;
   for (const Task& task : tasks) {
     auto own = std::make_shared<const Task>(task);
@@ -89,7 +89,7 @@ Expected<std::vector<SearchedTask>> searched_tasks(const std::vector<Task>& task
     auto measurer = std::make_unique<TaskMeasurer>(place, process, *own,
                                                    MeasureSettings{.seed = request.network.seed});
     out.push_back({own, std::move(space), std::move(measurer), [own, peaks](DType multiplies) {
-                     return roof_seconds(*own, peaks, multiplies);
+                     return roof_seconds(*own, *peaks, multiplies);
                    }});
   }
   return out;
@@ -114,6 +114,19 @@ Expected<ConfirmedRecords> confirm_gains(const std::vector<Task>& tasks, const T
   TW_ASSIGN(const ConfirmedRecords confirmed, confirm_records(tasks, log, place, budget, options));
   watch.stage_ends();
   return confirmed;
+}
+
+// Where the machine was disturbed, the probe before the search may have been, too.
+Error probe_again(const TuneRequest& request, const Target& target, const TuneBudget& budget,
+                  TunedNetwork& tuned, Peaks& peaks) {
+  constexpr double kProbe = 1;  // seconds that it may take
+  const bool stopped = request.stop && request.stop->load();
+  if (stopped || peaks.gflops <= 0 || !tuned.tuner->disturbed() || !budget.fits(kProbe))
+    return Error::success();
+  TW_ASSIGN(const Peaks again, measure_peaks(target, request.network.threads));
+  tuned.peaks = peaks = larger_of(peaks, again);
+  tuned.tuner->renew_roofs();
+  return Error::success();
 }
 
 }  // namespace
@@ -162,10 +175,11 @@ Expected<TunedNetwork> tune_network(const TuneRequest& request, const Target& ta
   TuneOutcome& outcome = tuned.outcome;
   outcome.limit = budget.limit();
   outcome.before = budget.now();
+  const auto peaks = std::make_shared<Peaks>(tuned.peaks);
   NetworkOptions options = request.network;
   options.scheduler.seconds = budget.search_seconds();
   TW_ASSIGN(std::vector<SearchedTask> searched,
-            searched_tasks(tasks, request, place, process, tuned.peaks));
+            searched_tasks(tasks, request, place, process, peaks));
   TW_ASSIGN(tuned.tuner,
             NetworkTuner::create(std::move(searched), target.main_device(), &log, options));
   NetworkTuner& tuner = *tuned.tuner;
@@ -181,10 +195,12 @@ Expected<TunedNetwork> tune_network(const TuneRequest& request, const Target& ta
   TW_ASSIGN(outcome.confirmed, confirm_gains(confirms ? tasks : std::vector<Task>(), request, log,
                                              place, budget, tuned, watch));
   tuner.settle(outcome.confirmed.gains);
+  TW_TRY(probe_again(request, target, budget, tuned, *peaks));
   outcome.trials = tuner.measured(), outcome.kernels = tuner.task_count(),
   outcome.reached = tuner.reached();
   outcome.failures = tuner.failures();
   outcome.seconds = budget.now();
+  tuned.added = log.added();
   return tuned;
 }
 

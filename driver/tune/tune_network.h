@@ -64,6 +64,7 @@ struct TunedNetwork {
   Peaks peaks;
   StopReason reason = StopReason::finished;
   std::string unused;  // why records of its kernels in the log were not taken; "": all were
+  std::set<std::string> added;  // identities of the records that it added to the log
   TuneOutcome outcome;
 };
 // Checks what a search needs beside the model. Errors: a log that cannot be written, a target that

@@ -2,42 +2,14 @@
 #pragma once
 #include <optional>
 
-#include "driver/compare/compare_artifacts.h"
-#include "driver/compile/compile.h"
+#include "driver/tune/network_library.h"
 #include "driver/tune/tune_network.h"
-#include "driver/tune/tuned_schedules.h"
-#include "support/temporary_folder.h"
 
 namespace tw {
 
-// The library without the log, in a temporary folder: the first side of a proof. It runs once
-// before anything is tuned, so that a model without a possible proof fails early. Free dimensions
-// have the sizes of the report's example.
-class DefaultLibrary {
- public:
-  // If the options are strict and the report has faults, no library is made.
-  static Expected<DefaultLibrary> compile(const CompileOptions& options,
-                                          const ScheduleOptions& schedules, const Target& target,
-                                          const OnStage& stage = nullptr);
-  const CompileReport& report() const { return report_; }
-  // Compares this library with another one. The two run in turns.
-  Expected<Comparison> against(const std::string& second, CompareOptions options) const;
-  // Copies the library's files to the paths in the options.
-  Expected<CompileReport> keep(const CompileOptions& options) const;
-
- private:
-  DefaultLibrary(TemporaryFolder folder, CompileOptions options, CompileReport report)
-      : folder_(std::move(folder)), options_(std::move(options)), report_(std::move(report)) {}
-  std::vector<std::string> sizes() const;  // in the form of --dim
-
-  TemporaryFolder folder_;
-  CompileOptions options_;
-  CompileReport report_;
-};
-
 // Compares the library by the log's schedules with the one without the log, on as many threads as
 // the records have.
-Expected<Comparison> prove(const DefaultLibrary& without, const CompileOptions& options,
+Expected<Comparison> prove(const NetworkLibrary& without, const CompileOptions& options,
                            const ScheduleOptions& schedules, const Target& target);
 
 // A compile that tunes its kernels first, up to a number of trials or a time limit. It starts with

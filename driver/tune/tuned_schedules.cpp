@@ -118,6 +118,8 @@ class TunedSchedules final : public ModelSchedules {
   std::vector<std::string> targets_;  // their keys
   bool locked_ = false;
   std::map<PinKey, std::vector<Pin>> pins_;  // the best first; a lock has one
+  // By task and target: kernels and schedules that were measured and rejected
+  std::map<std::pair<std::string, std::string>, std::set<std::string>> rejected_;
   // By target: notes on kernels that have records
   std::map<std::string, std::vector<RecordNote>> notes_of_;
   std::map<const Group*, GroupTask> tasks_;
@@ -176,7 +178,11 @@ Expected<int64_t> TunedSchedules::read_log(const std::string& path, size_t first
     for (const std::string& target : targets_) {
       TW_ASSIGN(const std::vector<Record> records,
                 log.all({key, target, "", options_.threads, kLanguageVersion, Status::ok}));
-      for (const Record& r : latest(records)) {
+      std::vector<Record> count;  // records that count
+      for (const Record& r : records)
+        if (!r.rejected) count.push_back(r);
+        else if (keep) rejected_[{key, target}].insert(r.kernel_hash + r.schedule);
+      for (const Record& r : latest(std::move(count))) {
         if (r.key.regime != RecordKey().regime) continue;
         any = true;
         if (keep)
@@ -464,9 +470,10 @@ std::optional<ChosenSchedule> TunedSchedules::in_other_tile(const LoweredKernel&
   return best;
 }
 
-// Counts all algorithms and layouts of the task.
+// Counts all algorithms and layouts of the task, and what was rejected.
 size_t TunedSchedules::trials_of(const Pin& pin) const {
-  size_t count = 0;
+  const auto rejected = rejected_.find({pin.task, pin.target});
+  size_t count = rejected == rejected_.end() ? 0 : rejected->second.size();
   for (auto own = pins_.lower_bound({pin.task, pin.target, ""});
        own != pins_.end() && std::get<0>(own->first) == pin.task &&
        std::get<1>(own->first) == pin.target;

@@ -333,8 +333,8 @@ TEST_CASE("foreign, hostile and damaged files end in one clear error") {
         std::string::npos);
   const std::string newer = database(
       "newer.db",
-      "PRAGMA application_id = 1417104487; PRAGMA user_version = 4; CREATE TABLE t (a)");
-  CHECK(error_of_reading(newer).find("has version 4") != std::string::npos);
+      "PRAGMA application_id = 1417104487; PRAGMA user_version = 5; CREATE TABLE t (a)");
+  CHECK(error_of_reading(newer).find("has version 5") != std::string::npos);
   const std::string shape = database("shape.db",
                                      "PRAGMA application_id = 1417104487; PRAGMA user_version = 1; "
                                      "CREATE VIEW records AS SELECT 1");
@@ -358,10 +358,12 @@ TEST_CASE("foreign, hostile and damaged files end in one clear error") {
 
 TEST_CASE(
     "a log of an earlier version is read as it is and brought up to date when it is written") {
-  const std::string second = "DROP TABLE kernels; DROP TABLE tasks; PRAGMA user_version = 2; ";
+  const std::string third = "ALTER TABLE records DROP COLUMN rejected; PRAGMA user_version = 3; ";
+  const std::string second = third +
+                             "DROP TABLE kernels; DROP TABLE tasks; PRAGMA user_version = 2; ";
   const std::string first = second +
                             "ALTER TABLE records DROP COLUMN about; PRAGMA user_version = 1";
-  for (const std::string& change : {first, second}) {
+  for (const std::string& change : {first, second, third}) {
     const TestFolder folder;
     const std::string path = folder / "old.db";
     must(open_log(path).add(sample(1)).takeError());
@@ -372,6 +374,9 @@ TEST_CASE(
     TuningLog read = must(TuningLog::open(path, TuningLog::Mode::read));
     CHECK(must(read.all()) == std::vector{sample(1)});
     CHECK(must(read.find(record_id(sample(1)))) == sample(1));
+    CHECK(*must(read.best(sample(1).key)) == sample(1));
+    CHECK(must(read.all({.rejected = false})) == std::vector{sample(1)});
+    CHECK(must(read.all({.rejected = true})).empty());
     CHECK(!must(read.text(TuningLog::Text::kernel, sample(1).kernel_hash)));
     CHECK(exported(read) == print(sample(1)) + "\n");
     Record more = sample(2);
@@ -379,6 +384,9 @@ TEST_CASE(
     must(open_log(path).add(more).takeError());
     TuningLog now = must(TuningLog::open(path, TuningLog::Mode::read));
     CHECK(must(now.all()).size() == 2);
+    CHECK(must(open_log(path).mark({record_id(more)}, true)) == 1);
+    CHECK(must(now.best_of_kernels(more.key.target, 1, "% %")).empty());
+    CHECK(must(open_log(path).mark({record_id(more)}, false)) == 1);
     CHECK(must(now.best_of_kernels(more.key.target, 1, "% %")) == std::vector{more});
   }
 }
@@ -448,6 +456,39 @@ TEST_CASE("what a record is about is no part of its identity, and merged logs ag
   CHECK(must(b.merge(a)) == 0);
   CHECK(must(a.all()) == must(b.all()));
   CHECK(must(parse_record(print(first), "text")) == first);
+}
+
+TEST_CASE("a rejected record is kept, and no choice takes it until it counts again") {
+  const TestFolder folder;
+  TuningLog log = open_log(folder / "a.db"), other = open_log(folder / "b.db");
+  Record slow = sample(1, 0.5), fast = sample(1, 0.1);
+  fast.time = slow.time + 60;  // a later measurement of the same schedule
+  fast.about = slow.about = "conv 1.00 p{a=1}";
+  must(log.add_all({slow, fast}).takeError());
+  CHECK(log.added() == std::set<std::string>{record_id(slow), record_id(fast)});
+  CHECK(must(log.mark({record_id(fast)}, true)) == 1);
+  CHECK(must(log.mark({record_id(fast)}, true)) == 0);
+  fast.rejected = true;
+  CHECK(record_id(fast) == record_id(must(log.find(record_id(fast)))));
+  CHECK(must(parse_record(print(fast), "text")) == fast);
+  CHECK(must(log.all()) == std::vector{fast, slow});
+  CHECK(must(log.all({.rejected = true})) == std::vector{fast});
+  CHECK(*must(log.best(slow.key)) == slow);  // an earlier measurement counts again
+  CHECK(must(log.best_of_kernels(slow.key.target, 1, "% %")) == std::vector{slow});
+  // The mark goes along, and to a log that has the record already.
+  CHECK(must(other.merge(log)) == 2);
+  CHECK(exported(other) == exported(log));
+  TuningLog third = open_log(folder / "c.db");
+  Record unmarked = fast;
+  unmarked.rejected = false;
+  must(third.add(unmarked).takeError());
+  CHECK(must(third.import_lines(exported(log), "a.jsonl")) == 1);
+  CHECK(exported(third) == exported(log));
+  CHECK(must(diff(log, third)).empty());
+  CHECK(must(third.mark({record_id(fast)}, false)) == 1);
+  CHECK(*must(third.best(slow.key)) == unmarked);
+  must(log.prune({.keep = 2}).takeError());
+  CHECK(must(log.all()) == std::vector{slow});
 }
 
 TEST_CASE("a file with any byte flipped is read without harm") {

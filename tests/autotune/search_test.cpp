@@ -225,6 +225,26 @@ TEST_CASE("records of another seed count for the best and are not measured again
   CHECK(tune(third, Method::grid, 2, 1, best).best == all.best);
 }
 
+TEST_CASE("what was rejected is not measured again, and is never the best") {
+  const Space space = power_space(3, 4, 2);
+  Search first{space, tiled_cost};
+  tune(first, Method::random, 5, 1000);
+  std::vector<KnownResult> known = first.records;
+  const auto fastest = std::ranges::min_element(
+      known, {}, [](const KnownResult& r) { return seconds_of(r.result); });
+  const double second_best = [&] {
+    double best = kFailed;
+    for (const KnownResult& r : known)
+      if (r.schedule != fastest->schedule) best = std::min(best, seconds_of(r.result));
+    return best;
+  }();
+  fastest->rejected = true;
+  Search again{space, tiled_cost};
+  const Tuned tuned = tune(again, Method::random, 5, 1000, known);
+  CHECK(tuned.measured == 0);
+  CHECK(tuned.best == second_best);
+}
+
 TEST_CASE("illegal points are not measured, failed ones are not the best") {
   const Space space = power_space(4, 6);
   for (const Method method : kMethods) {

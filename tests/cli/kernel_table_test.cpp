@@ -32,6 +32,15 @@ TEST_CASE(
   CHECK(roof_of(kPeaks, DType::f32, 0, 0, 1e3, 2e6, 1e3).bound == "L3");
 }
 
+TEST_CASE("of two probes the larger rates count") {
+  Peaks busy = kPeaks;
+  busy.gflops /= 2, busy.levels.back().gbs /= 2;
+  Peaks other = kPeaks;
+  other.l1_gbs /= 2;
+  for (const Peaks& peaks : {larger_of(busy, other), larger_of(other, busy)})
+    CHECK(to_string(peaks) == to_string(kPeaks));
+}
+
 TEST_CASE("arithmetic counts by the target's rate for the type that is multiplied") {
   Peaks peaks = kPeaks;
   peaks.rates.f32 = 16, peaks.rates.bf16 = 32;

@@ -16,6 +16,7 @@
 #include "driver/tune/tuned_schedules.h"
 #include "frontend/frontend.h"
 #include "tests/cli/graphs.h"
+#include "tests/cli/pins.h"
 
 using namespace tw;
 
@@ -70,19 +71,6 @@ class Workplace {
   std::string model;
 };
 
-Record record_of(const Pin& pin, const std::string& schedule, double seconds = 1e-6) {
-  Record r;
-  r.key = {pin.task, pin.target, 1};
-  r.algorithm = pin.algorithm;
-  r.kernel_hash = pin.kernel_hash;
-  r.schedule = schedule;
-  r.seconds = {seconds};
-  r.device = "by hand";
-  r.tool = "test";
-  r.time = 1'763'800'000;  // 2025-11-22
-  return r;
-}
-
 std::string log_of(const Workplace& place, const std::vector<Record>& records,
                    const std::string& name = "tuned.db") {
   TuningLog log = must(TuningLog::open(place.folder / name, TuningLog::Mode::write));
@@ -107,18 +95,6 @@ Task convolution_of(const Workplace& place, const Target& target) {
 RecordNote note_of(const Task& task, const Target& target) {
   const Space space = must(template_space(task, target, {}));
   return {shape_of(task.variants.front().lowered), space.print(*space.default_point())};
-}
-
-// Always legal: leaves the kernel as lowered, but for the layouts of its parameters, which the
-// pin's schedule begins with.
-std::string no_steps(const Pin& pin) {
-  Schedule layouts;
-  if (pin.schedule.empty()) return print(layouts);
-  for (const Step& step : must(parse_schedule(pin.schedule)).steps)
-    if (const auto* block = std::get_if<step::Block>(&step);
-        block && (block->buffer.starts_with("x") || block->buffer == "y"))
-      layouts.steps.push_back(step);
-  return print(layouts);
 }
 
 }  // namespace

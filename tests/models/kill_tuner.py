@@ -24,7 +24,7 @@ class Tuner:
 
     def __init__(self, args, log, seed, *more):
         self.output = tempfile.TemporaryFile("w+")
-        command = [args.tilewright, "tune", MODEL, "--log", log, "--space", "generated", "--tuner", "random", "--seed", str(seed), "--batch", "4", "--json", *more]
+        command = [args.tilewright, "tune", MODEL, "--log", log, "--space", "generated", "--tuner", "random", "--seed", str(seed), "--batch", "4", "--no-prove", "--json", *more]
         self.process = subprocess.Popen([str(word) for word in command], stdout=self.output, stderr=subprocess.DEVNULL)
 
     def kill(self):
