@@ -48,7 +48,7 @@ def trainings(name, every):
     """Lists of platforms: the baselines on each platform by itself, those of many platforms on all of them; the target comes first."""
     if name in ONE_PLATFORM:
         return [[p] for p in every]
-    return [[p, *(q for q in every if q != p)] for p in every] if name.startswith("mtl-tlp") else [every]
+    return [[p, *(q for q in every if q != p)] for p in every] if name == "mtl-tlp" else [every]
 
 
 def run_of(arguments, name, platforms, seed):

@@ -78,10 +78,19 @@ Expected<std::string> time_pairs(Contender& first, Contender& second, double sec
   return text;
 }
 
+// A line as of a pair, for one run
+Expected<std::string> time_once(Contender& contender) {
+  const double start = now();
+  TW_TRY(contender.run());
+  const std::string seconds = std::to_string(std::max(now() - start, 1e-6));
+  return seconds + " " + seconds + "\n";
+}
+
 Expected<std::string> serve(int argc, const char* const* argv) {
   const int threads = std::atoi(argv[4]);
   const std::vector<std::string> dims(argv + 6, argv + argc);
   TW_ASSIGN(Contender first, Contender::create(argv[2], threads, dims));
+  if (*argv[3] == 0) return time_once(first);
   TW_ASSIGN(Contender second, Contender::create(argv[3], threads, dims));
   return time_pairs(first, second, std::atof(argv[5]));
 }
@@ -99,6 +108,8 @@ Error add_process(const CompareOptions& options, const std::vector<std::string>&
   const std::optional<Frame> answer = child->next_frame(kStartSeconds + 10 * options.seconds, late);
   if (!answer) {
     const std::string why = late ? "it took too long" : child->end(true).text;
+    if (arguments[2].empty())
+      return make_error(DiagCode::io, "'{0}' does not run: {1}", arguments[1], why);
     return make_error(DiagCode::io, "comparing '{0}' and '{1}' failed: {2}", arguments[1],
                       arguments[2], why);
   }
@@ -120,6 +131,16 @@ Error add_process(const CompareOptions& options, const std::vector<std::string>&
   return Error::success();
 }
 
+// second: "" for one run of the first
+std::vector<std::string> worker_arguments(const std::string& first, const std::string& second,
+                                          const CompareOptions& options) {
+  std::vector<std::string> arguments = {std::string(kWorker), first, second,
+                                        std::to_string(options.threads),
+                                        std::to_string(options.seconds)};
+  arguments.insert(arguments.end(), options.dims.begin(), options.dims.end());
+  return arguments;
+}
+
 }  // namespace
 
 double compare_seconds(const CompareOptions& options, double run) {
@@ -129,18 +150,14 @@ double compare_seconds(const CompareOptions& options, double run) {
 }
 
 Expected<double> check_runs(const std::string& library, const CompareOptions& options) {
-  TW_ASSIGN(Contender contender, Contender::create(library, options.threads, options.dims));
-  const double start = now();
-  TW_TRY(contender.run());
-  return now() - start;
+  Pairs one;
+  TW_TRY(add_process(options, worker_arguments(library, "", options), one));
+  return one.first.front();
 }
 
 Expected<Comparison> compare_artifacts(const std::string& first, const std::string& second,
                                        const CompareOptions& options) {
-  std::vector<std::string> arguments = {std::string(kWorker), first, second,
-                                        std::to_string(options.threads),
-                                        std::to_string(options.seconds)};
-  arguments.insert(arguments.end(), options.dims.begin(), options.dims.end());
+  const std::vector<std::string> arguments = worker_arguments(first, second, options);
   Pairs all;
   const double start = now();
   const auto enough = [&](int done) {

@@ -34,14 +34,14 @@ struct Comparison {
 // Estimated seconds of a comparison's first processes, with their start. run: seconds of a run; 0:
 // short
 double compare_seconds(const CompareOptions& options, double run = 0);
-// Runs the library once in this process. The result is the seconds of the run. Errors: a library
-// that does not load or run, or sizes that are missing.
+// Runs the library once in a process of its own. The result is the seconds of the run. Errors: a
+// library that does not load or run, or ends the process; sizes that are missing.
 Expected<double> check_runs(const std::string& library, const CompareOptions& options);
 // Errors: a library that does not load or run.
 Expected<Comparison> compare_artifacts(const std::string& first, const std::string& second,
                                        const CompareOptions& options);
 
-// The child's side: PROGRAM compare-worker FIRST SECOND THREADS SECONDS DIM...
+// The child's side: PROGRAM compare-worker FIRST SECOND|"" THREADS SECONDS DIM...
 bool is_compare_worker(int argc, const char* const* argv);
 int compare_worker(int argc, const char* const* argv);
 

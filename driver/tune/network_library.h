@@ -17,7 +17,7 @@ class NetworkLibrary {
   static Expected<NetworkLibrary> compile(const CompileOptions& options,
                                           const ScheduleOptions& schedules, const Target& target,
                                           const OnStage& stage = nullptr);
-  // Runs the library once in this process. Errors: a model that cannot be timed.
+  // Runs the library once in a process of its own. Errors: a model that cannot be timed.
   Error run();
   const CompileReport& report() const { return report_; }
   const std::string& path() const { return options_.output; }

@@ -239,8 +239,7 @@ Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& targ
                         args.tune);
   }
   if (request.network.tuner->predicted) {
-    TW_ASSIGN(request.network.predictors,
-              predictors_for(request.network.tuner->name, args.target));
+    TW_ASSIGN(request.network.predictors, predictors_for(request.network.tuner->name, args.target));
   }
   request.network.threads = args.threads;
   TW_ASSIGN(request.log, tuning_log(args.log));
