@@ -49,7 +49,8 @@ class Predictor {
   Predictor(const Predictor&) = delete;
 
   const Metadata& metadata() const { return metadata_; }
-  std::string kind() const { return value("kind"); }        // "ranker", "tlp", ..
+  std::string kind() const { return value("kind"); }  // "ranker", "tlp", ..
+  bool states_spread() const { return output("spread") != nullptr; }
   std::string network() const { return value("network"); }  // hash of its source model
   // True when no number of task_row lies outside of the range of the training tasks (metadata
   // `task_least`, `task_most`) by more than a half. Without the metadata it is always true.
@@ -109,6 +110,8 @@ class PredictorSet {
 
   std::string kind() const { return members_.front()->kind(); }
   size_t size() const { return members_.size(); }
+  // True if it says how far off its scores may be. Otherwise no choice of its is sure to gain.
+  bool states_spread() const { return members_.front()->states_spread(); }
   std::vector<std::string> networks() const;  // hashes of the members
   bool has_seen(const PredictedTask& task) const { return members_.front()->has_seen(task); }
   // The mean of the members' scores, for each candidate in order. The spread combines the members'

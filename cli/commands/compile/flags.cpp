@@ -74,9 +74,10 @@ void define_schedule_flags(Flags& flags, CompileArgs& args) {
       "that takes 60s, 10m, 1h beside the compile. one-shot: a predictor chooses and nothing "
       "is measured, or N of its candidates for each kernel are. off: not even where the target "
       "has 'schedules: predicted'");
-  flags.text("--tuner", args.tuner, "NAME",
-             "How --tune chooses candidates, as in 'tilewright tune'; with one-shot the predictor: "
-             "ranker (default), one-shot, tlp or mtl-tlp");
+  flags.text(
+      "--tuner", args.tuner, "NAME",
+      "How --tune chooses candidates, as in 'tilewright tune'; with one-shot:N the predictor: "
+      "ranker (default), one-shot, tlp or mtl-tlp");
   flags.integer("--threads", args.threads,
                 "Take the records of the log that were measured on so many threads; default 1", 1);
   flags.flag("--frozen", args.frozen,
