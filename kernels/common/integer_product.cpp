@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "kernels/common/group_builder.h"
+
 namespace tw {
 namespace {
 
