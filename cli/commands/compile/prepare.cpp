@@ -45,7 +45,7 @@ Error predict(const CompileArgs& args, CompileOptions& options) {
   TW_ASSIGN(const Tuner* tuner, tuner_of(args, kBestPredictor, true));
   TW_ASSIGN(schedules.predictors, predictors_for(tuner->name, args.target));
   if (!schedules.predictors->states_spread())
-    return make_error(DiagCode::unsupported,
+    return make_error(DiagCode::invalid_argument,
                       "--tuner {0}: it does not say how sure it is, so its choices must be "
                       "measured beside the default: --tune one-shot:16",
                       tuner->name);
