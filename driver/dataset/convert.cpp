@@ -312,7 +312,7 @@ class SetConverter {
     return ids;
   }
 
-  Error add_labels(Platform platform, int64_t task, const Ids& ids) {
+  Error add_labels(const Platform& platform, int64_t task, const Ids& ids) {
     const int64_t from = platform.id;
     TW_ASSIGN(const int64_t to, to_.platform(platform));
     for (const int pass : {0, 1}) {
