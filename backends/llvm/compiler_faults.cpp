@@ -5,6 +5,7 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
 
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -103,12 +104,41 @@ void store_three_bytes_apart(llvm::Function& f) {
     store->eraseFromParent();
   }
 }
+
+// For MVE, LLVM never ends on an extension of integers that were shuffled and fill more than half
+// of a register, but not all of it. The lanes behind that half are extended one by one.
+void extend_half_registers(llvm::Function& f) {
+  constexpr unsigned kHalfBits = 64;
+  for (llvm::CastInst* cast : all_of<llvm::CastInst>(f)) {
+    auto* type = llvm::dyn_cast<llvm::FixedVectorType>(cast->getDestTy());
+    if (!type || !llvm::isa<llvm::SExtInst, llvm::ZExtInst>(cast)) continue;
+    llvm::Value* narrow = cast->getOperand(0);
+    const unsigned count = type->getNumElements();
+    const unsigned half = kHalfBits / narrow->getType()->getScalarSizeInBits();
+    if (count <= half || count >= 2 * half) continue;
+    llvm::IRBuilder<> b(cast);
+    const auto extended = [&](llvm::Value* v, llvm::Type* to) {
+      return b.CreateCast(cast->getOpcode(), v, to);
+    };
+    std::vector<int> lanes(count, -1);
+    std::iota(lanes.begin(), lanes.begin() + half, 0);
+    llvm::Value* first = b.CreateShuffleVector(narrow, llvm::ArrayRef(lanes).take_front(half));
+    llvm::Value* whole = b.CreateShuffleVector(
+        extended(first, llvm::FixedVectorType::get(type->getElementType(), half)), lanes);
+    for (unsigned lane = half; lane < count; ++lane)
+      whole = b.CreateInsertElement(
+          whole, extended(b.CreateExtractElement(narrow, lane), type->getElementType()), lane);
+    cast->replaceAllUsesWith(whole);
+    cast->eraseFromParent();
+  }
+}
 }  // namespace
 
 void avoid_compiler_faults(llvm::Function& function) {
   if (function.isDeclaration()) return;
-  if (function.getFnAttribute("target-features").getValueAsString().contains("+mve.fp"))
-    keep_orders(function);
+  const llvm::StringRef features = function.getFnAttribute("target-features").getValueAsString();
+  if (features.contains("+mve")) extend_half_registers(function);
+  if (features.contains("+mve.fp")) keep_orders(function);
   store_only_lanes(function);
   if (function.getParent()->getTargetTriple().isAArch64()) store_three_bytes_apart(function);
 }

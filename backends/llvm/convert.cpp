@@ -3,7 +3,6 @@
 #include <llvm/IR/PatternMatch.h>
 
 #include <cmath>
-#include <numeric>
 
 #include "backends/llvm/values.h"
 #include "ir/storage_types.h"
@@ -249,28 +248,6 @@ Value* Values::float_to_int(Value* x, DType to, bool saturate) {
   return width < 8 ? wrap(result, to) : result;
 }
 
-// LLVM 22 never ends on an extension of 9 to 15 bytes for MVE that were shuffled before. So the
-// lanes behind the eighth are converted one by one.
-Value* Values::resize(Value* x, Type* type, bool is_signed) {
-  constexpr int kWhole = 8;
-  const int count = lanes(x);
-  if (count <= kWhole || count >= 2 * kWhole)
-    return is_signed ? b.CreateSExtOrTrunc(x, type) : b.CreateZExtOrTrunc(x, type);
-  const auto element = [&](Value* v) {
-    return resize(v, with_lanes(type->getScalarType(), lanes(v)), is_signed);
-  };
-  std::vector<int> first(kWhole), spread(static_cast<size_t>(count), -1);
-  std::iota(first.begin(), first.end(), 0);
-  std::iota(spread.begin(), spread.begin() + kWhole, 0);
-  Value* head = element(shuffle(x, x, first));
-  Value* out = shuffle(head, head, spread);
-  for (int lane = kWhole; lane < count; ++lane)
-    out = b.CreateInsertElement(out,
-                                element(b.CreateExtractElement(x, static_cast<uint64_t>(lane))),
-                                static_cast<uint64_t>(lane));
-  return out;
-}
-
 Value* Values::convert(Value* x, DType from, DType to, bool saturate) {
   if (from == to) return x;
   Type* type = with_lanes(compute_type(to), lanes(x));
@@ -298,7 +275,7 @@ Value* Values::convert(Value* x, DType from, DType to, bool saturate) {
     x = clamp(x, is_signed_int(from), to);
   else if (saturate && is_signed_int(from) && !is_signed_int(to))
     x = select(b.CreateICmpSLT(x, integer(x, 0)), integer(x, 0), x);
-  Value* result = resize(x, type, is_signed_int(from));
+  Value* result = is_signed_int(from) ? b.CreateSExtOrTrunc(x, type) : b.CreateZExtOrTrunc(x, type);
   return to_bits < 8 && !saturate ? wrap(result, to) : result;
 }
 }  // namespace tw::codegen

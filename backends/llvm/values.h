@@ -73,8 +73,6 @@ class Values {
   Value* horizontal(Combiner combiner, DType t, Value* lanes_value, bool numbers = false);
   Value* identity(Combiner combiner, DType t);
   Value* convert(Value* x, DType from, DType to, bool saturate);
-  // Extends or truncates integers to the type, which has as many lanes.
-  Value* resize(Value* x, llvm::Type* type, bool is_signed);
   // The saturating cast to 8 or 16 bits; with `rounded` that of round(x) + offset, for an f32 x
   Value* float_to_narrow(Value* x, DType to, bool rounded, int64_t offset);
   Value* to_storage(Value* x, DType t, bool saturate = false);  // saturate: for small floats

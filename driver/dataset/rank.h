@@ -1,5 +1,5 @@
-// Compares ways to choose fast programs for tasks that they have not seen: a model that learned
-// from a set's training tasks, and choices that learn nothing.
+// Compares ways to choose fast programs for tasks that they have not seen: predictors, a model that
+// learned from a set's training tasks, and choices that learn nothing.
 #pragma once
 #include <functional>
 #include <memory>

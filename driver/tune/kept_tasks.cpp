@@ -2,16 +2,9 @@
 
 #include <algorithm>
 #include <functional>
-#include <span>
 
 namespace tw {
 namespace {
-
-TaskSet tasks_of(std::span<const TaskClaim> claims) {
-  TaskSet out;
-  for (const TaskClaim& claim : claims) out.insert(claim.task);
-  return out;
-}
 
 TaskSet both(TaskSet a, const TaskSet& b) {
   a.insert(b.begin(), b.end());
@@ -50,6 +43,12 @@ class Growth {
 };
 
 }  // namespace
+
+TaskSet tasks_of(std::span<const TaskClaim> claims) {
+  TaskSet out;
+  for (const TaskClaim& claim : claims) out.insert(claim.task);
+  return out;
+}
 
 Expected<KeptTasks> choose_kept(std::vector<TaskClaim> claims, const TimeTasks& time) {
   KeptTasks out;

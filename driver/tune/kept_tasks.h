@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct TaskClaim {
 };
 
 using TaskSet = std::set<std::string>;
+TaskSet tasks_of(std::span<const TaskClaim> claims);
 // Times the network in which the tasks of `before` have their new records, in turns with the one in
 // which those of `after` have them. nullopt: there is no time left.
 using TimeTasks =

@@ -30,12 +30,6 @@ Kernels kernels_of(const NetworkLibrary& library) {
   return out;
 }
 
-TaskSet names(const std::vector<TaskClaim>& claims) {
-  TaskSet out;
-  for (const TaskClaim& claim : claims) out.insert(claim.task);
-  return out;
-}
-
 // The search's records, and networks in which those of some tasks count
 class Trial {
  public:
@@ -106,7 +100,7 @@ Error Trial::mark(const TaskSet& kept, const TaskSet& of) {
 Expected<const NetworkLibrary*> Trial::library(const TaskSet& kept) {
   if (kept.empty()) return &before_;
   if (const auto known = libraries_.find(kept); known != libraries_.end()) return &known->second;
-  TW_TRY(mark(kept, names(blamed_)));
+  TW_TRY(mark(kept, tasks_of(blamed_)));
   TW_ASSIGN(NetworkLibrary made, compile());
   return &libraries_.emplace(kept, std::move(made)).first->second;
 }
@@ -150,7 +144,7 @@ Expected<bool> Trial::restores() const {
 }
 
 Error Trial::settle(const TaskSet& kept, NetworkVerdict& out) {
-  TaskSet of = names(blamed_);
+  TaskSet of = tasks_of(blamed_);
   TW_TRY(mark(kept, of));
   if (kept.empty()) {
     TW_ASSIGN(const bool restored, restores());
@@ -178,7 +172,7 @@ Expected<NetworkVerdict> Trial::judge() {
   TW_ASSIGN(NetworkLibrary after, compile());
   if (kernels_of(after) == kernels_of(before_)) return out;
   blame(after);
-  libraries_.emplace(names(blamed_), std::move(after));
+  libraries_.emplace(tasks_of(blamed_), std::move(after));
   TW_ASSIGN(const KeptTasks kept,
             choose_kept(blamed_, [&](const TaskSet& a, const TaskSet& b) { return time(a, b); }));
   out.all = kept.all, out.some = kept.some;
