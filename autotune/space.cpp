@@ -31,8 +31,13 @@ std::string text_of(const std::vector<int64_t>& value) {
 
 }  // namespace
 
-Space::Space(std::vector<Sketch> sketches, Draw draw)
-    : sketches_(std::move(sketches)), draw_(draw) {
+std::optional<SketchSource> sketch_source_from_name(std::string_view name) {
+  const auto found = std::ranges::find(kSketchSources, name);
+  if (found == kSketchSources.end()) return std::nullopt;
+  return static_cast<SketchSource>(found - kSketchSources.begin());
+}
+
+Space::Space(std::vector<Sketch> sketches) : sketches_(std::move(sketches)) {
   TW_CHECK(!sketches_.empty(), "a space without sketches");
   double end = 0;
   for (const Sketch& sketch : sketches_) {
@@ -64,21 +69,32 @@ Point Space::sample_in(size_t sketch, std::mt19937_64& random) const {
   return point;
 }
 
-Point Space::sample_near_usual(size_t sketch, std::mt19937_64& random) const {
-  Point point = sample_in(sketch, random);
-  for (int& value : point.choice)
-    if (below(2, random) == 0) value = 0;
-  return point;
+size_t Space::drawn_sketch(std::mt19937_64& random) const {
+  double all = 0;
+  for (const Sketch& sketch : sketches_) all += sketch.share;
+  double at = static_cast<double>(random() >> 11) * 0x1p-53 * all;
+  for (size_t i = 0; i + 1 < sketches_.size(); ++i)
+    if ((at -= sketches_[i].share) < 0) return i;
+  return sketches_.size() - 1;
 }
 
 Point Space::sample(std::mt19937_64& random) const {
-  if (draw_ == Draw::sketches) {
-    const size_t sketch = below(sketches_.size(), random);
-    return below(2, random) == 0 ? sample_near_usual(sketch, random) : sample_in(sketch, random);
-  }
-  const double at = static_cast<double>(random() >> 11) * 0x1p-53 * size();
-  const auto sketch = std::ranges::upper_bound(ends_, at) - ends_.begin();
-  return sample_in(std::min(static_cast<size_t>(sketch), sketches_.size() - 1), random);
+  constexpr std::array<size_t, 3> kUsual = {0, 8, 13};  // sixteenths of the knobs
+  Point point = sample_in(drawn_sketch(random), random);
+  const size_t usual = kUsual[below(kUsual.size(), random)];
+  for (int& value : point.choice)
+    if (below(16, random) < usual) value = 0;
+  return point;
+}
+
+std::optional<int> Space::shared_value(const Point& point, const Knob& knob) const {
+  const std::vector<Knob>& knobs = sketches_[static_cast<size_t>(point.sketch)].knobs;
+  const auto own = std::ranges::find(knobs, knob.name, &Knob::name);
+  if (own == knobs.end()) return std::nullopt;
+  const int chosen = point.choice[static_cast<size_t>(own - knobs.begin())];
+  const auto value = std::ranges::find(knob.values, own->values[static_cast<size_t>(chosen)]);
+  if (value == knob.values.end()) return std::nullopt;
+  return static_cast<int>(value - knob.values.begin());
 }
 
 Point Space::mutate(const Point& point, std::mt19937_64& random) const {
@@ -86,8 +102,12 @@ Point Space::mutate(const Point& point, std::mt19937_64& random) const {
   const Sketch& sketch = sketches_[static_cast<size_t>(point.sketch)];
   const std::vector<size_t> free = free_knobs(sketch);
   if (sketches_.size() > 1 && (free.empty() || below(kOtherSketch, random) == 0)) {
-    const size_t other = below(sketches_.size() - 1, random);
-    return sample_in(other + (other >= static_cast<size_t>(point.sketch)), random);
+    const size_t drawn = below(sketches_.size() - 1, random);
+    const size_t other = drawn + (drawn >= static_cast<size_t>(point.sketch));
+    Point moved = sample_in(other, random);
+    for (size_t k = 0; k < moved.choice.size(); ++k)
+      moved.choice[k] = shared_value(point, sketches_[other].knobs[k]).value_or(moved.choice[k]);
+    return moved;
   }
   Point changed = point;
   if (free.empty()) return changed;
@@ -105,9 +125,9 @@ Point Space::mutate(const Point& point, std::mt19937_64& random) const {
 
 Point Space::cross(const Point& a, const Point& b, std::mt19937_64& random) const {
   Point child = a;
-  if (a.sketch != b.sketch) return child;
+  const std::vector<Knob>& knobs = sketches_[static_cast<size_t>(a.sketch)].knobs;
   for (size_t i = 0; i < child.choice.size(); ++i)
-    if (below(2, random) == 1) child.choice[i] = b.choice[i];
+    if (below(2, random) == 1) child.choice[i] = shared_value(b, knobs[i]).value_or(a.choice[i]);
   return child;
 }
 

@@ -1,13 +1,15 @@
 // Search spaces: schedules with holes. A space has sketches, which differ in their steps. A sketch
-// has knobs, which differ in their numbers. A point fills the holes. Each task has two spaces: the
-// hand-written schedules with open decisions, and generated schedules.
+// has knobs, which differ in their numbers. A point fills the holes. A task's space has sketches of
+// two sources: the families' own schedules with open decisions, and rules that know loops alone.
 #pragma once
+#include <array>
 #include <compare>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "autotune/task.h"
@@ -35,6 +37,7 @@ struct Sketch {
   std::function<Expected<FilledSketch>(const std::vector<int>& choice)> fill;  // from any thread
   // The choice that gives the default schedule, if there is one
   std::optional<std::vector<int>> usual = {};
+  double share = 1;  // how often it is drawn, beside the other sketches' shares
 };
 // A sketch, and the index of a value for each of its knobs
 struct Point {
@@ -51,19 +54,18 @@ struct SharedPoint {
 
 class Space {
  public:
-  // The things that a sample draws with equal chance: points, or sketches, since one sketch may
-  // have many times another's points. With sketches, every second sample has about half of its
-  // knobs at their usual value, which is the first.
-  enum class Draw : uint8_t { points, sketches };
-  explicit Space(std::vector<Sketch> sketches, Draw draw = Draw::points);  // one at least
+  explicit Space(std::vector<Sketch> sketches);  // one at least
   const std::vector<Sketch>& sketches() const { return sketches_; }
   double size() const { return ends_.back(); }  // number of points, legal or not
   // The point with an index, 0 <= index < size (exact below 2^53)
   Point at(double index) const;
+  // Draws a sketch by its share. Then a third of the points has random values everywhere, a third
+  // has half of the knobs at their usual value, which is the first, and a third most of them.
   Point sample(std::mt19937_64& random) const;
-  // Another point: one or two knobs changed, or sometimes another sketch
+  // Another point: one or two knobs changed, or sometimes another sketch that keeps the values of
+  // the knobs that both have
   Point mutate(const Point& point, std::mt19937_64& random) const;
-  // A point with each knob from either a or b; equal to a where the sketches differ
+  // A point of a's sketch with each knob from either a or b, if b's sketch has it
   Point cross(const Point& a, const Point& b, std::mt19937_64& random) const;
   Expected<FilledSketch> filled(const Point& point) const;
   Expected<Schedule> schedule(const Point& point) const;
@@ -79,23 +81,29 @@ class Space {
   std::vector<Point> starts() const;
 
  private:
+  size_t drawn_sketch(std::mt19937_64& random) const;
   Point sample_in(size_t sketch, std::mt19937_64& random) const;
-  Point sample_near_usual(size_t sketch, std::mt19937_64& random) const;
+  // The place of a point's value for a knob of another sketch
+  std::optional<int> shared_value(const Point& point, const Knob& knob) const;
   std::vector<Sketch> sketches_;
-  Draw draw_;
   std::vector<double> ends_;  // number of points up to the end of each sketch
 };
 
-// Turns the static rules (register rule, strides, tails) on or off.
-struct SpaceOptions {
-  bool rules = true;
+// Where the sketches of a space come from
+enum class SketchSource : uint8_t {
+  all,
+  templates,  // the families' own schedules; the usual point of each variant's is its default
+  generated,  // rules that know loops and no families; for processors alone
 };
-// The space of the hand-written schedules (autotune/spaces), with a sketch for each variant of the
-// task
-Expected<Space> template_space(const Task& task, const Target& target, const SpaceOptions& options);
-// The space of steps that follow from the kernel's structure alone, with several sketches for each
-// variant
-Expected<Space> generated_space(const Task& task, const Target& target,
-                                const SpaceOptions& options);
+inline constexpr std::array<std::string_view, 3> kSketchSources = {"all", "template", "generated"};
+std::optional<SketchSource> sketch_source_from_name(std::string_view name);
+
+struct SpaceOptions {
+  bool rules = true;  // the static rules: registers, strides, tails
+  SketchSource sketches = SketchSource::all;
+};
+// The sketches of all variants of the task. Devices have the families' alone. Errors: no sketch has
+// a legal point; generated ones alone for a device
+Expected<Space> search_space(const Task& task, const Target& target, const SpaceOptions& options);
 
 }  // namespace tw

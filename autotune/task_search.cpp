@@ -88,8 +88,8 @@ void TaskSearch::limit_code() {
 }
 
 // The candidates to begin with: the default schedule; the other algorithms' default schedules, as
-// alternatives; the usual points of sketches without a default; and the best candidates of similar
-// tasks, where they are legal here.
+// alternatives; in a space without a default, the usual points of its sketches; and the best
+// candidates of similar tasks, where they are legal here.
 std::vector<Candidate> TaskSearch::beginning(std::span<const SimilarTask> similar,
                                              const std::vector<RecordNote>& notes) {
   std::vector<Candidate> out;
@@ -104,7 +104,8 @@ std::vector<Candidate> TaskSearch::beginning(std::span<const SimilarTask> simila
     defaults_[v] = out.size() > before ? print(out.back().schedule) : "";
   }
   has_default_ = !defaults_.front().empty();
-  for (const Point& point : space_.starts()) add(make(point));
+  if (!space_.default_point())
+    for (const Point& point : space_.starts()) add(make(point));
   if (!options_.transfer || !options_.tuner->starts_near) return out;
   for (const SimilarTask& other : similar.first(std::min(similar.size(), kNeighbours)))
     add(adopt(other.tuner->best().variant, other.tuner->best().schedule));

@@ -44,7 +44,7 @@ struct LearningTask {
 
 enum class ProgramSource : uint8_t {
   standard,   // the default schedule
-  uniform,    // drawn from the generated space without rules
+  uniform,    // drawn from the space without rules
   search,     // proposed by a search that learns (exploration-based sampling)
   neighbour,  // the best program with one or two knobs changed
   product,    // from the product's own space: the hand-written schedule, with rules

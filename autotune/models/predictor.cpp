@@ -92,11 +92,15 @@ Error Predictor::describe() {
   if (kind().empty()) return wrong("it does not say what kind it is");
   if (api_->symbol_count != 0) return wrong("it has free dimensions");
   task_least_ = numbers_of(value("task_least")), task_most_ = numbers_of(value("task_most"));
+  gain_variance_ = numbers_of(value("gain_variance"));
   for (const FeatureRow& row : {task_least_, task_most_})
     if (!row.empty() && row.size() != task_feature_names().size())
       return wrong("it knows other numbers of tasks");
   for (int32_t i = 0; i < api_->input_count; ++i) TW_TRY(add_input(api_->inputs[i]));
   for (int32_t i = 0; i < api_->output_count; ++i) TW_TRY(add_output(api_->outputs[i]));
+  const Output* embedding = output("embedding");
+  if (!gain_variance_.empty() && (!embedding || gain_variance_.size() != embedding->columns + 2))
+    return wrong("its 'gain_variance' is of another embedding");
   return inputs_.empty() || !output("score") ? wrong("it reads or scores nothing")
                                              : Error::success();
 }
@@ -183,6 +187,17 @@ bool Predictor::has_seen(const PredictedTask& task) const {
   return true;
 }
 
+double Predictor::gain_variance(const Prediction& a, const Prediction& b) const {
+  if (gain_variance_.empty()) return a.spread * a.spread + b.spread * b.spread;
+  const double d = a.score - b.score;
+  double variance = gain_variance_[0] + gain_variance_[1] * d * d;
+  for (size_t i = 0; i < a.embedding.size(); ++i) {
+    const double e = a.embedding[i] - b.embedding[i];
+    variance += gain_variance_[i + 2] * e * e;
+  }
+  return variance;
+}
+
 Expected<std::vector<Prediction>> Predictor::predict(const PredictedTask& task,
                                                      std::span<const Candidate> candidates,
                                                      int jobs) {
@@ -215,6 +230,17 @@ std::vector<std::string> PredictorSet::networks() const {
   return list;
 }
 
+void PredictorSet::apply_heads(size_t member, std::vector<Prediction>& predictions) const {
+  if (!heads_) return;
+  const std::vector<double>& weights = heads_->weights[member];
+  for (Prediction& p : predictions) {
+    p.score *= heads_->own_shares[member];
+    for (size_t e = 0; e < weights.size() && e < p.embedding.size(); ++e)
+      p.score += weights[e] * static_cast<double>(p.embedding[e]);
+    if (heads_->spread > 0) p.spread = heads_->spread;
+  }
+}
+
 Expected<std::vector<Prediction>> PredictorSet::predict(const PredictedTask& task,
                                                         std::span<const Candidate> candidates,
                                                         int jobs, size_t members) const {
@@ -223,14 +249,9 @@ Expected<std::vector<Prediction>> PredictorSet::predict(const PredictedTask& tas
   std::vector<double> squares(candidates.size());
   for (size_t m = 0; m < count; ++m) {
     TW_ASSIGN(std::vector<Prediction> own, by_member(m, task, candidates, jobs));
+    apply_heads(m, own);
     for (size_t i = 0; i < own.size(); ++i) {
-      double score = own[i].score, spread = own[i].spread;
-      if (heads_) {
-        score *= heads_->own_shares[m];
-        for (size_t e = 0; e < heads_->weights[m].size() && e < own[i].embedding.size(); ++e)
-          score += heads_->weights[m][e] * static_cast<double>(own[i].embedding[e]);
-        if (heads_->spread > 0) spread = heads_->spread;
-      }
+      const double score = own[i].score, spread = own[i].spread;
       if (m == 0) all[i].embedding = own[i].embedding;
       const auto share = 1 / static_cast<double>(count);
       all[i].score += share * score;
@@ -241,6 +262,29 @@ Expected<std::vector<Prediction>> PredictorSet::predict(const PredictedTask& tas
   for (size_t i = 0; i < all.size(); ++i) {
     const double between = std::max(0.0, squares[i] - all[i].score * all[i].score);
     all[i].spread = std::sqrt(all[i].spread + between);
+  }
+  return all;
+}
+
+Expected<std::vector<PredictedGain>> PredictorSet::gains(const PredictedTask& task,
+                                                         std::span<const Candidate> candidates,
+                                                         int jobs) const {
+  std::vector<PredictedGain> all(candidates.size());
+  std::vector<double> squares(candidates.size()), variances(candidates.size());
+  const auto share = 1 / static_cast<double>(members_.size());
+  for (size_t m = 0; m < members_.size(); ++m) {
+    TW_ASSIGN(std::vector<Prediction> own, by_member(m, task, candidates, jobs));
+    apply_heads(m, own);
+    for (size_t i = 0; i < own.size(); ++i) {
+      const double gain = own[i].score - own.front().score;
+      all[i].score += share * gain;
+      squares[i] += share * gain * gain;
+      variances[i] += share * members_[m]->gain_variance(own[i], own.front());
+    }
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    const double between = std::max(0.0, squares[i] - all[i].score * all[i].score);
+    all[i].spread = std::sqrt(variances[i] + between);
   }
   return all;
 }

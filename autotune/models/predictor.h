@@ -23,6 +23,12 @@ struct Prediction {
   std::vector<float> embedding{};  // input for a chip's own head; empty: none
 };
 
+// How much faster a candidate is than another one of its task: the binary logarithm of the ratio of
+// their speeds, and its standard deviation
+struct PredictedGain {
+  double score = 0, spread = 0;
+};
+
 // The data that all candidates of a task on a target share
 struct PredictedTask {
   std::vector<std::shared_ptr<const Kernel>> lowered;  // by variant
@@ -52,6 +58,11 @@ class Predictor {
   std::string kind() const { return value("kind"); }  // "ranker", "tlp", ..
   bool states_spread() const { return output("spread") != nullptr; }
   std::string network() const { return value("network"); }  // hash of its source model
+  // The variance of the error of the difference of two scores of a task, which says the less the
+  // more alike the candidates are: c + s d^2 + sum of v_i e_i^2, where d is the difference and e
+  // that of the embeddings. Metadata `gain_variance`: c, s, and the v_i. Without the metadata it is
+  // that of two scores whose errors have nothing in common.
+  double gain_variance(const Prediction& a, const Prediction& b) const;
   // True when no number of task_row lies outside of the range of the training tasks (metadata
   // `task_least`, `task_most`) by more than a half. Without the metadata it is always true.
   bool has_seen(const PredictedTask& task) const;
@@ -86,7 +97,7 @@ class Predictor {
   Metadata metadata_;
   std::string name_;
   size_t batch_ = 0;
-  FeatureRow task_least_, task_most_;
+  FeatureRow task_least_, task_most_, gain_variance_;
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
   tw_context* context_ = nullptr;
@@ -120,6 +131,10 @@ class PredictorSet {
   Expected<std::vector<Prediction>> predict(const PredictedTask& task,
                                             std::span<const Candidate> candidates, int jobs,
                                             size_t members = 0) const;
+  // The gain of each candidate over the first one, by the mean of the members. The spread combines
+  // the members' own and how far their gains are from each other.
+  Expected<std::vector<PredictedGain>> gains(const PredictedTask& task,
+                                             std::span<const Candidate> candidates, int jobs) const;
   // The predictions of one member, without heads
   Expected<std::vector<Prediction>> by_member(size_t member, const PredictedTask& task,
                                               std::span<const Candidate> candidates,
@@ -128,6 +143,7 @@ class PredictorSet {
   }
 
  private:
+  void apply_heads(size_t member, std::vector<Prediction>& predictions) const;
   std::vector<std::unique_ptr<Predictor>> members_;
   std::optional<PredictorHeads> heads_;
 };

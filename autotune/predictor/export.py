@@ -5,7 +5,8 @@
 Inputs are raw features, only those that the network needs: `steps` [64, rows, 43], `loops` [64, rows, columns], `one_shot` [64, 748],
 `task` [64, columns], `hardware` [64, numbers]; rows that are not there are zero. Whatever is done to them is in the file. Outputs are
 `score` (higher is faster; of the ranker the binary logarithm of speed, but for a constant of the task), of the ranker also `spread` (a
-standard deviation of the score) and `embedding`. Metadata say what it is: kind, features, rows_steps, rows_loops, platforms, hardware, trained, seed.
+standard deviation of the score) and `embedding`. Metadata say what it is: kind, features, rows_steps, rows_loops, platforms, hardware, trained, seed,
+gain_variance.
 """
 import argparse
 import json
@@ -18,7 +19,7 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 import torch
 
-from . import batches, data, models
+from . import batches, data, gains, models
 
 BATCH, OPSET = 64, 17
 LOG2 = math.log(2)
@@ -97,7 +98,10 @@ def export(run, corpus, path):
         torch.onnx.export(ByPosition(model, needs, outputs), tuple(example.values()), str(path), dynamo=False, opset_version=OPSET,
                           input_names=[kind.replace("-", "_") for kind in needs], output_names=outputs)
     file = onnx.load(str(path))
-    for key, value in metadata(facts, needs, corpus).items():
+    about = metadata(facts, needs, corpus)
+    if "embedding" in outputs and (numbers := gains.variance(model, facts, corpus)) is not None:
+        about["gain_variance"] = ",".join(f"{number:.6g}" for number in numbers)
+    for key, value in about.items():
         file.metadata_props.add(key=key, value=value)
     onnx.checker.check_model(file, full_check=True)
     onnx.save(file, str(path))

@@ -1,10 +1,12 @@
-// The generated space: for each variant of a task, the sketches that its kernel's structure allows,
-// for any family.
+// The generated sketches: for each variant of a task, those that its kernel's structure allows, for
+// any family.
 #include <array>
+#include <map>
+#include <mutex>
 
 #include "autotune/spaces/generated.h"
+#include "autotune/spaces/sources.h"
 #include "kernels/arranged.h"
-#include "kernels/device/tensor_form.h"
 
 namespace tw {
 namespace {
@@ -30,6 +32,39 @@ constexpr std::array<Rule, 7> kRules = {{{"tile", generated::sketch_tile, has_su
                                          {"blocks", generated::sketch_blocks, has_none},
                                          {"plain", generated::sketch_plain, always}}};
 
+// A kernel whose operands are arranged, and its structure
+struct Begun {
+  ArrangedKernel arranged;
+  Structure structure;
+};
+
+// Kernels by the choices of how operands lie, each made once
+class Arrangements {
+ public:
+  Arrangements(const LoweredGroup& lowered, std::shared_ptr<const Target> target)
+      : lowered_(lowered), target_(std::move(target)) {}
+
+  Expected<std::shared_ptr<const Begun>> by(Choices& choices) {
+    TW_ASSIGN(ArrangedKernel made, arranged(lowered_, *target_, &choices));
+    const std::string steps = print(made.steps);
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto known = begun_.find(steps); known != begun_.end()) return known->second;
+    }
+    Structure structure = generated::structure_of(made.run.kernel, *target_);
+    const std::lock_guard lock(mutex_);
+    return begun_
+        .try_emplace(steps, std::make_shared<const Begun>(std::move(made), std::move(structure)))
+        .first->second;
+  }
+
+ private:
+  const LoweredGroup lowered_;
+  const std::shared_ptr<const Target> target_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<const Begun>> begun_;
+};
+
 // True if a point of the sketch is legal: the usual one, or one of a few random ones.
 bool some_legal(const Sketch& sketch) {
   constexpr int kTried = 48;
@@ -47,40 +82,31 @@ bool some_legal(const Sketch& sketch) {
 
 }  // namespace
 
-Expected<Space> generated_space(const Task& task, const Target& target,
-                                const SpaceOptions& options) {
-  if (!target.axes.empty() || tensor_instruction(target, true))
-    return make_error(
-        DiagCode::unsupported,
-        "generated spaces are for processors, not for '{0}': its space is the template one",
-        target.name);
+Expected<std::vector<Sketch>> generated_sketches(const Task& task,
+                                                 const std::shared_ptr<const Target>& target,
+                                                 const SpaceOptions& options) {
   std::vector<Sketch> sketches;
-  const auto place = std::make_shared<const Target>(target);
   for (size_t v = 0; v < task.variants.size(); ++v) {
     const Variant& variant = task.variants[v];
-    TW_ASSIGN(ArrangedKernel made, arranged(variant.lowered, target));
-    const auto begun = std::make_shared<const ArrangedKernel>(std::move(made));
-    const auto structure = std::make_shared<const Structure>(
-        generated::structure_of(begun->run.kernel, target));
+    const auto arrangements = std::make_shared<Arrangements>(variant.lowered, target);
+    Choices usual;
+    TW_ASSIGN(const std::shared_ptr<const Begun> first, arrangements->by(usual));
     for (const Rule& rule : kRules) {
-      if (!rule.applies(*structure)) continue;
-      const auto build = [begun, structure, place,
+      if (!rule.applies(first->structure)) continue;
+      const auto build = [arrangements, target,
                           steps = rule.steps](Choices& choices) -> Expected<Schedule> {
-        ScheduleBuilder s(structure->kernel, *place, &choices);
-        steps(s, *structure);
+        TW_ASSIGN(const std::shared_ptr<const Begun> begun, arrangements->by(choices));
+        ScheduleBuilder s(begun->structure.kernel, *target, &choices);
+        steps(s, begun->structure);
         TW_ASSIGN(const Schedule rest, s.finish());
-        return continued(*begun, rest, &choices);
+        return continued(begun->arranged, rest, &choices);
       };
       Sketch sketch = open_sketch(std::string(algorithm_name(variant.algorithm)) + "." + rule.name,
                                   static_cast<int>(v), build, options);
       if (some_legal(sketch)) sketches.push_back(std::move(sketch));
     }
   }
-  if (sketches.empty())
-    return make_error(DiagCode::invalid_argument,
-                      "task '{0}' has no variants with a legal schedule, one at least is needed",
-                      task.name);
-  return Space(std::move(sketches), Space::Draw::sketches);
+  return sketches;
 }
 
 }  // namespace tw

@@ -76,6 +76,13 @@ LoopLevels cut_loop(ScheduleBuilder& s, const Loop& loop, int64_t tile, int64_t 
 // come first, the cheapest by step_cost in front. With rules, tiles that do not fit are left out.
 std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest& sum,
                                                  const ScheduleBuilder& s);
+// A number from `usual` to `last`, `usual` first. Another arrangement may have offered more: then
+// it is the last one here.
+int64_t choose_counted(const ScheduleBuilder& s, const std::string& knob, int64_t usual,
+                       int64_t last);
+// The knob "tile_SUM", of register_tiles. Where another arrangement offered it, loops that are
+// missing there have the factor 1.
+std::vector<int64_t> choose_tile(const ScheduleBuilder& s, const Structure& k, const Nest& sum);
 // Tiles `loops` of one nest by these factors, of which the last is for lanes. Knobs "block_LOOP"
 // and "outermost_NAME". `once`: no point may be computed twice. `between` stands between the outer
 // and the middle loops.

@@ -171,7 +171,8 @@ void sketch_blocks(ScheduleBuilder& s, const Structure& k) {
     return s.fail("stage '" + last.stage.label() + "' has no two loops to tile");
   const int64_t lanes = s.target().lanes(dtype_bytes(k.kernel.buffer(last.store->buffer).dtype));
   const std::vector<int64_t> around = counted(0, static_cast<int64_t>(loops.size()) - 2);
-  const auto row = static_cast<size_t>(s.choose("row", around.back(), around));
+  const auto row = static_cast<size_t>(
+      std::min(s.choose("row", around.back(), around), around.back()));
   const int64_t rows = s.choose("rows", 4, {2, 8, 16}),
                 columns = lanes * s.choose("vectors", 1, {2, 4});
   const bool across = s.choose_switch("across", false);  // true: vectors go along the rows

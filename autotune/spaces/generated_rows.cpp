@@ -125,9 +125,8 @@ Loops map_inside(ScheduleBuilder& s, const Structure& k, const Nest& nest, const
 void tile_inside(ScheduleBuilder& s, const Structure& k, const Nest& sum, const Stage& registers,
                  const Loop& at) {
   const std::string& label = sum.stage.label();
-  const std::vector<int64_t> tile = s.choose("tile_" + label,
-                                             [&] { return register_tiles(k, sum, s); });
-  const Levels levels = tile_nest(s, label, s.cached(sum.stage, sum.spatial), tile, false);
+  const Levels levels = tile_nest(s, label, s.cached(sum.stage, sum.spatial),
+                                  choose_tile(s, k, sum), false);
   Loops around = levels.around();
   around.insert(around.begin(), at);
   sum_in_registers(s, sum, registers, around);

@@ -8,10 +8,6 @@
 namespace tw::generated {
 namespace {
 
-std::vector<int64_t> choose_tile(const ScheduleBuilder& s, const Structure& k, const Nest& sum) {
-  return s.choose("tile_" + sum.stage.label(), [&] { return register_tiles(k, sum, s); });
-}
-
 // Maps loops of the sum to loops of its only reader, if that reads point by point. Empty for any
 // other reader.
 std::map<std::string, std::string> reader_loops(const Nest& sum, const Nest& reader) {
@@ -42,7 +38,7 @@ Loops block_of_reader(ScheduleBuilder& s, const Structure& k, const Nest& sum) {
       k.central(reader.stage))
     return {};
   const auto at = static_cast<size_t>(
-      s.choose("at_" + label, 0, counted(1, static_cast<int64_t>(reader.spatial.size()) - 1)));
+      choose_counted(s, "at_" + label, 0, static_cast<int64_t>(reader.spatial.size()) - 1));
   if (at == 0) return {};
   const int64_t rows = s.choose("rows_" + label, 1, {2, 4, 8, 16});
   Loops outer(reader.spatial.begin(), reader.spatial.begin() + static_cast<std::ptrdiff_t>(at));

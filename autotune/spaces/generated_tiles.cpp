@@ -172,6 +172,20 @@ std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest&
   return found;
 }
 
+int64_t choose_counted(const ScheduleBuilder& s, const std::string& knob, int64_t usual,
+                       int64_t last) {
+  return std::min(s.choose(knob, usual, counted(usual + 1, last)), std::max(usual, last));
+}
+
+std::vector<int64_t> choose_tile(const ScheduleBuilder& s, const Structure& k, const Nest& sum) {
+  std::vector<int64_t> tile = s.choose("tile_" + sum.stage.label(),
+                                       [&] { return register_tiles(k, sum, s); });
+  const size_t loops = sum.spatial.size();
+  if (tile.size() > loops) tile.erase(tile.begin(), tile.end() - static_cast<ptrdiff_t>(loops));
+  tile.insert(tile.begin(), loops - tile.size(), 1);
+  return tile;
+}
+
 namespace {
 
 // The chosen instruction of a sum, with its steps taken out of the reduce loops; empty: none.
@@ -182,7 +196,7 @@ SumInstruction choose_instruction(ScheduleBuilder& s, const Nest& sum, const std
                                           ? std::vector<int64_t>{}
                                           : counted(0, static_cast<int64_t>(sum.products.size()));
   const int64_t chosen = s.choose("instruction_" + label, 1, others);
-  if (chosen == 0) return {};
+  if (chosen == 0 || chosen > static_cast<int64_t>(sum.products.size())) return {};
   const Product& product = sum.products[static_cast<size_t>(chosen) - 1];
   SumInstruction instruction = product.instruction();
   const auto depth = std::ranges::find(reduce, product.depth);
@@ -245,7 +259,7 @@ Levels tile_nest(ScheduleBuilder& s, const std::string& name, const Loops& loops
     if (cut.outer.defined()) outer[i].push_back(cut.outer);
   }
   const auto first = static_cast<size_t>(
-      s.choose("outermost_" + name, 0, counted(1, static_cast<int64_t>(loops.size()) - 1)));
+      choose_counted(s, "outermost_" + name, 0, static_cast<int64_t>(loops.size()) - 1));
   std::rotate(outer.begin(), outer.begin() + static_cast<std::ptrdiff_t>(first),
               outer.begin() + static_cast<std::ptrdiff_t>(first) + 1);
   for (const Loops& part : outer) levels.outer.insert(levels.outer.end(), part.begin(), part.end());
@@ -266,10 +280,10 @@ Loops sum_in_registers(ScheduleBuilder& s, const Nest& sum, const Stage& stage,
     s.fail("stage '" + label + "' has no sums");
     return around;
   }
-  const auto first = static_cast<size_t>(
-      s.choose("first_" + label, 0, counted(1, static_cast<int64_t>(sum.reduce.size()) - 1)));
-  const auto outermost = reduce.begin() + static_cast<std::ptrdiff_t>(first);
-  if (first < reduce.size()) std::rotate(reduce.begin(), outermost, outermost + 1);
+  const auto first = static_cast<std::ptrdiff_t>(
+      choose_counted(s, "first_" + label, 0, static_cast<int64_t>(sum.reduce.size()) - 1));
+  if (first < static_cast<std::ptrdiff_t>(reduce.size()))
+    std::rotate(reduce.begin(), reduce.begin() + first, reduce.begin() + first + 1);
   s.compute_at(stage, around.back());
   Loops shared = pack_operands(s, sum, stage, around);
   SumInstruction instruction = choose_instruction(s, sum, label, reduce);

@@ -1,5 +1,7 @@
 // tilewright space: shows what tuning could try for each kernel of a model: sketches, their knobs,
 // the number of points, and some of them.
+#include <llvm/ADT/StringExtras.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -17,7 +19,7 @@ namespace tw {
 namespace {
 
 struct SpaceArgs {
-  std::string model, target = "host", space = "template";
+  std::string model, target = "host", space = "all";
   std::vector<std::string> dims;
   PrecisionFlag precision;
   RoundingFlag rounding;
@@ -84,10 +86,10 @@ std::string sketches_text(const Space& space) {
 }
 
 Expected<int> space_of_model(const SpaceArgs& args, Console& console) {
-  const bool generated = args.space == "generated";
-  if (!generated && args.space != "template")
-    return make_error(DiagCode::invalid_argument,
-                      "there is no space '{0}': template and generated are the two", args.space);
+  const std::optional<SketchSource> sketches = sketch_source_from_name(args.space);
+  if (!sketches)
+    return make_error(DiagCode::invalid_argument, "there is no space '{0}': it is one of {1}",
+                      args.space, llvm::join(kSketchSources, ", "));
   TW_ASSIGN(const auto dims, parse_dims(args.dims));
   TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
   TW_TRY(args.precision.apply(target));
@@ -101,9 +103,8 @@ Expected<int> space_of_model(const SpaceArgs& args, Console& console) {
   for (size_t i = 0; i < tasks.size(); ++i) {
     if (args.kernel > 0 && i + 1 != static_cast<size_t>(args.kernel)) continue;
     const Task& task = tasks[i];
-    const SpaceOptions options{!args.no_rules};
-    TW_ASSIGN(const Space space, generated ? generated_space(task, target.main_device(), options)
-                                           : template_space(task, target.main_device(), options));
+    TW_ASSIGN(const Space space,
+              search_space(task, target.main_device(), {!args.no_rules, *sketches}));
     Json::Array variants;
     std::string words;
     for (const Variant& v : task.variants) {
@@ -149,8 +150,9 @@ CommandRun define_space(Flags& flags) {
   args->precision.define(flags);
   args->rounding.define(flags);
   flags.integer("--kernel", args->kernel, "Only this one, counted from 1");
-  flags.text("--space", args->space, "template|generated",
-             "The hand-written schedules with their decisions opened, or generated ones");
+  flags.text("--space", args->space, "all|template|generated",
+             "Sketches of the hand-written schedules with their decisions opened, generated ones, "
+             "or all; default all");
   flags.flag("--no-rules", args->no_rules,
              "Without the static rules that keep points near the good ones");
   flags.integer("--sample", args->samples, "Show so many points, drawn at random");

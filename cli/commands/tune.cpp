@@ -30,7 +30,7 @@ namespace {
 
 struct TuneArgs {
   std::string worker;
-  std::string model, target = "host", tuner = "gbt", space = "template", objective = "rank",
+  std::string model, target = "host", tuner = "gbt", space = "all", objective = "rank",
                      features = "loops", log, time, until, report;
   std::vector<std::string> dims;
   GivenFlags given;
@@ -77,8 +77,8 @@ Expected<NetworkOptions> options_of(const TuneArgs& args) {
     return wrong_word("--features", args.features, names_text(feature_sets(), name_of));
   if (args.objective != "rank" && args.objective != "regression")
     return wrong_word("--objective", args.objective, "rank, regression");
-  if (args.space != "template" && args.space != "generated")
-    return wrong_word("--space", args.space, "template, generated");
+  if (!sketch_source_from_name(args.space))
+    return wrong_word("--space", args.space, llvm::join(kSketchSources, ", "));
   o.objective = args.objective == "rank" ? Objective::rank : Objective::regression;
   o.transfer = !args.no_transfer;
   o.patience = args.patience;
@@ -294,7 +294,7 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   if (!args.report.empty() && args.check > 0)
     return make_error(DiagCode::invalid_argument,
                       "--report is of a search, and --check makes none: one of both");
-  request.generated = args.space == "generated", request.rules = !args.no_rules;
+  request.space = {!args.no_rules, *sketch_source_from_name(args.space)};
   request.worker = args.worker;
   request.kernel = args.kernel;
   TW_ASSIGN(const std::optional<AccuracyRequest> accuracy, args.accuracy.request({}, args.threads));
@@ -337,7 +337,7 @@ CommandRun define_tune(Flags& flags) {
   flags.text("--tuner", args->tuner, "NAME",
              tuners_text(false) + "; by predictors that were trained before: " + tuners_text(true) +
                  "; default gbt");
-  flags.text("--space", args->space, "NAME", "template or generated; default template");
+  flags.text("--space", args->space, "NAME", "all, template or generated sketches; default all");
   flags.flag("--no-rules", args->no_rules,
              "Spaces without their static rules: for comparing methods");
   flags.text("--objective", args->objective, "NAME", "Of gbt: rank or regression; default rank");

@@ -32,10 +32,9 @@ Expected<Candidate> ProgramMaker::candidate(const Space& space, const Point& poi
   return made;
 }
 
-// The space without rules: generated for a processor, from the schedule template for a device
+// The space without rules
 Expected<Space> ProgramMaker::free_space() const {
-  return of_.place_.device ? template_space(of_.lowered_, *of_.lowered_for_, {false})
-                           : generated_space(of_.lowered_, *of_.lowered_for_, {false});
+  return search_space(of_.lowered_, *of_.lowered_for_, {.rules = false});
 }
 
 int ProgramMaker::count_of(ProgramSource source) const {
@@ -211,7 +210,8 @@ Error ProgramMaker::make_neighbours(const Space& space, int count) {
 }
 
 Error ProgramMaker::make_product(int count) {
-  TW_ASSIGN(const Space space, template_space(of_.lowered_, *of_.lowered_for_, {true}));
+  TW_ASSIGN(const Space space,
+            search_space(of_.lowered_, *of_.lowered_for_, {.sketches = SketchSource::templates}));
   std::mt19937_64 random(seed_for(of_.task_, "product"));
   return make_drawn(space, count, ProgramSource::product, [&] { return space.sample(random); });
 }

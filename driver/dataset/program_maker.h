@@ -40,7 +40,7 @@ class ProgramMaker {
 
   TaskLabels& of_;
   const StopAsked& stop_;
-  std::map<int64_t, Point> points_;  // points of the generated space, by program
+  std::map<int64_t, Point> points_;  // points of the space, by program
 };
 
 }  // namespace tw

@@ -1,7 +1,6 @@
 #include "driver/tune/predicted_schedule.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "autotune/candidate.h"
 #include "autotune/explorers/explorers.h"
@@ -21,7 +20,7 @@ Expected<std::optional<Candidate>> predict_schedule(
     const Task& task, const Target& target, const Candidate& usual, const Kernel* shared) {
   const PredictedTask about = predicted_task(task, target, threads);
   if (!predictors->has_seen(about)) return std::nullopt;
-  Expected<Space> space = generated_space(task, target, {false});
+  Expected<Space> space = search_space(task, target, {.rules = false});
   if (!space) {
     llvm::consumeError(space.takeError());  // a device, or nothing that can be scheduled
     return std::nullopt;
@@ -41,11 +40,13 @@ Expected<std::optional<Candidate>> predict_schedule(
   for (const Point& point : explorer->propose(kChosen))
     if (Expected<Candidate> candidate = make(point)) candidates.push_back(std::move(*candidate));
     else llvm::consumeError(candidate.takeError());
-  TW_ASSIGN(const std::vector<Prediction> all, predictors->predict(about, candidates, 1));
-  const auto worth = [](const Prediction& p) { return p.score - p.spread / 2; };
-  const auto best = static_cast<size_t>(std::ranges::max_element(all, {}, worth) - all.begin());
-  if (all[best].score - all[0].score <= caution * std::hypot(all[best].spread, all[0].spread))
-    return std::nullopt;
+  TW_ASSIGN(const std::vector<PredictedGain> gains, predictors->gains(about, candidates, 1));
+  const auto sure = [&](const PredictedGain& gain) { return gain.score - caution * gain.spread; };
+  const auto best = static_cast<size_t>(
+      std::max_element(gains.begin() + 1, gains.end(),
+                       [&](const auto& a, const auto& b) { return sure(a) < sure(b); }) -
+      gains.begin());
+  if (best == gains.size() || sure(gains[best]) <= 0) return std::nullopt;
   return std::move(candidates[best]);
 }
 

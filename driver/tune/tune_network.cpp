@@ -83,9 +83,7 @@ Expected<std::vector<SearchedTask>> searched_tasks(const std::vector<Task>& task
   std::vector<SearchedTask> out;
   for (const Task& task : tasks) {
     auto own = std::make_shared<const Task>(task);
-    const SpaceOptions options{request.rules};
-    TW_ASSIGN(Space space, request.generated ? generated_space(*own, place.target(), options)
-                                             : template_space(*own, place.target(), options));
+    TW_ASSIGN(Space space, search_space(*own, place.target(), request.space));
     auto measurer = std::make_unique<TaskMeasurer>(place, process, *own,
                                                    MeasureSettings{.seed = request.network.seed});
     out.push_back({own, std::move(space), std::move(measurer), [own, peaks](DType multiplies) {

@@ -22,8 +22,7 @@ struct TuneRequest {
   std::map<std::string, int64_t> dims;
   GivenInputs given;
   NetworkOptions network;
-  bool generated = false;   // the generated space, not the template's
-  bool rules = true;        // keep to the space's static rules
+  SpaceOptions space;
   std::string worker = {};  // folder of a worker that measures; empty: this machine
   std::string log;          // read and written
   int kernel = 0;           // only this kernel of the model, counted from 1; 0: all

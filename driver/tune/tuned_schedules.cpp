@@ -250,8 +250,9 @@ bool TunedSchedules::transfer(const LoweredKernel& kernel, const Target& place,
   const std::vector<RecordNote> near = nearest_notes(notes->second, shape_of(lowered),
                                                      kNearKernels);
   if (near.empty()) return false;
-  Expected<Space> space = template_space(
-      {chosen.pin.task, chosen.pin.name, 1, 0, 0, {{*algorithm, lowered}}}, place, {});
+  Expected<Space> space = search_space(
+      {chosen.pin.task, chosen.pin.name, 1, 0, 0, {{*algorithm, lowered}}}, place,
+      {.sketches = SketchSource::templates});
   if (!space) {
     llvm::consumeError(space.takeError());
     return false;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autotune/explorers/seen.h"
 #include "autotune/models/corrected.h"
 #include "autotune/models/gaussian.h"
 #include "tests/autotune/synthetic.h"
@@ -27,9 +28,12 @@ std::vector<Prediction> by_first_knob(std::span<const Candidate> candidates) {
 
 std::vector<Point> some_points(const Space& space, int count) {
   std::mt19937_64 random(5);
-  std::set<Point> points;
-  while (static_cast<int>(points.size()) < count) points.insert(space.sample(random));
-  return {points.begin(), points.end()};
+  std::vector<Point> points;
+  while (static_cast<int>(points.size()) < count) {
+    const Point point = space.at(std::floor(unit(random) * space.size()));
+    if (std::ranges::find(points, point) == points.end()) points.push_back(point);
+  }
+  return points;
 }
 
 }  // namespace

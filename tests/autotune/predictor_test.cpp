@@ -193,6 +193,22 @@ TEST_CASE("a predictor knows which tasks are like those of its training") {
         std::string::npos);
 }
 
+TEST_CASE("the error of a gain is the less the more alike two candidates are") {
+  const auto made = [](const std::string& variance) {
+    return llvm::cantFail(Predictor::create(std::make_shared<const tw_api>(fake::api()),
+                                            {{"kind", "fake"}, {"gain_variance", variance}},
+                                            "fake.so"));
+  };
+  const Prediction a{1, 3, {1, 2}}, near{1.5, 4, {1, 2}}, far{2, 4, {4, 1}};
+  CHECK(fake_predictor()->gain_variance(a, near) == 25);  // nothing says how alike errors are
+  const auto knows = made("0.25,0.5,2,3");
+  CHECK(knows->gain_variance(a, a) == 0.25);
+  CHECK(knows->gain_variance(a, near) == 0.25 + 0.5 * 0.25);
+  CHECK(knows->gain_variance(a, far) == 0.25 + 0.5 + 2 * 9 + 3);
+  CHECK(refusal(fake::api(), {{"kind", "fake"}, {"gain_variance", "1,2"}}).find("embedding") !=
+        std::string::npos);
+}
+
 TEST_CASE("a set is the mean of its members; heads add to their scores") {
   const Kernel kernel = parsed_kernel(kSums);
   const std::vector<Candidate> candidates = {
@@ -207,6 +223,12 @@ TEST_CASE("a set is the mean of its members; heads add to their scores") {
   CHECK(all[0].score == doctest::Approx(5));
   CHECK(all[0].spread == doctest::Approx(std::hypot(0.25, 1.0)));
   CHECK(llvm::cantFail(set.predict(task, candidates, 1, 1))[0].score == doctest::Approx(4));
+  const std::vector<Candidate> two = {candidates[0], candidate_with(kernel, "  reorder k j\n")};
+  const std::vector<PredictedGain> gains = llvm::cantFail(set.gains(task, two, 1));
+  // A step less makes the first member's score 2 less and the second's a half.
+  CHECK(gains[0].score == 0);
+  CHECK(gains[1].score == doctest::Approx(-1.25));
+  CHECK(gains[1].spread == doctest::Approx(std::hypot(std::hypot(0.25, 0.25), 0.75)));
 }
 
 TEST_CASE(

@@ -160,10 +160,8 @@ void check_points(const GraphCase& c, const Task& task, const Space& space, cons
   }
 }
 
-using MakeSpace = Expected<Space> (*)(const Task&, const Target&, const SpaceOptions&);
-
-Space must_space(MakeSpace make, const Task& task, const Target& target, bool rules) {
-  Expected<Space> space = make(task, target, {rules});
+Space must_space(SketchSource sketches, const Task& task, const Target& target, bool rules) {
+  Expected<Space> space = search_space(task, target, {rules, sketches});
   if (!space) FAIL(error_text(space.takeError()));
   return std::move(*space);
 }
@@ -179,7 +177,8 @@ constexpr bool kAllWidths = false;  // each case has one width; other builds run
 constexpr bool kAllWidths = true;
 #endif
 
-void check_space(MakeSpace make, const char* kind, bool rules, int samples, double least_legal) {
+void check_space(SketchSource sketches, const char* kind, bool rules, int samples,
+                 double least_legal) {
   const std::string title = std::string(kind) + (rules ? ", rules on" : ", rules off");
   Tally all;
   for (const GraphCase& c : kCases) {
@@ -194,7 +193,8 @@ void check_space(MakeSpace make, const char* kind, bool rules, int samples, doub
       const Target target = vector_target(bits);
       CAPTURE(bits);
       for (const Task& task : tasks_of_case(c, target))
-        check_points(c, task, must_space(make, task, target, rules), target, samples, false, tally);
+        check_points(c, task, must_space(sketches, task, target, rules), target, samples, false,
+                     tally);
     }
     MESSAGE(title, ", ", std::string(c.name), ": ", tally.legal, " of ", tally.sampled, " legal, ",
             tally.texts.size(), " different");
@@ -220,34 +220,30 @@ TEST_CASE("spaces: counting equals enumeration") {
   CHECK(space.at(18) == Point{2, {1, 0, 3}});
 }
 
-TEST_CASE("spaces: sampling is uniform over all points of all sketches") {
+TEST_CASE("spaces: every point may be drawn, more often near the usual one") {
   const Space space = small_space();
   std::mt19937_64 random(3);
   std::map<Point, int> counts;
   constexpr int kSamples = 19000;
   for (int i = 0; i < kSamples; ++i) ++counts[space.sample(random)];
-  double chi = 0;
-  const double expected = kSamples / space.size();
-  for (double i = 0; i < space.size(); ++i)
-    chi += (counts[space.at(i)] - expected) * (counts[space.at(i)] - expected) / expected;
-  CHECK(chi < 42.3);  // 18 degrees of freedom: one seed in a thousand exceeds it
-  CHECK(chi > 3);     // counts more even than chance would be wrong too
+  CHECK(counts.size() == 19);
+  // Sketch "a" is drawn with a chance of a third, and a knob of n values has its first one with
+  // the mean over u = 0, 8/16, 13/16 of u + (1 - u) / n.
+  const auto first = [](double u, double n) { return u + (1 - u) / n; };
+  double chance = 0;
+  for (const double u : {0.0, 0.5, 13.0 / 16}) chance += first(u, 3) * first(u, 2) / 9;
+  CHECK(counts[Point{0, {0, 0}}] == doctest::Approx(chance * kSamples).epsilon(0.05));
 }
 
-TEST_CASE("spaces: sampling by sketches takes small ones as often as large ones") {
-  const Space space({small_sketch("a", {30, 20}), small_sketch("b", {5})}, Space::Draw::sketches);
+TEST_CASE("spaces: sketches are drawn by their shares, whatever their sizes") {
+  std::vector<Sketch> sketches = {small_sketch("a", {30, 20}), small_sketch("b", {5})};
+  sketches[1].share = 3;
+  const Space space(std::move(sketches));
   std::mt19937_64 random(3);
-  int small = 0, usual = 0;
-  for (int i = 0; i < 10000; ++i) {
-    const Point point = space.sample(random);
-    small += point.sketch == 1;
-    usual += point.sketch == 0 && point.choice[0] == 0;
-  }
-  CHECK(small > 4800);
-  CHECK(small < 5200);
-  // A sample of "a" has value 0 with a chance of 1/2 + 1/60 or of 1/30, each in half of the cases.
-  CHECK(usual > 1300);
-  CHECK(usual < 1500);
+  int small = 0;
+  for (int i = 0; i < 10000; ++i) small += space.sample(random).sketch == 1;
+  CHECK(small > 7300);
+  CHECK(small < 7700);
 }
 
 TEST_CASE("spaces: mutation and crossing stay inside") {
@@ -269,9 +265,10 @@ TEST_CASE("spaces: mutation and crossing stay inside") {
     other_sketch += next.sketch != at.sketch;
     const Point child = space.cross(at, next, random);
     REQUIRE(child.sketch == at.sketch);
-    for (size_t k = 0; k < child.choice.size(); ++k)
-      REQUIRE((child.choice[k] == at.choice[k] ||
-               (next.sketch == at.sketch && child.choice[k] == next.choice[k])));
+    for (size_t k = 0; k < child.choice.size(); ++k) {
+      const bool taken = k < next.choice.size() && child.choice[k] == next.choice[k];
+      REQUIRE((taken || child.choice[k] == at.choice[k]));
+    }
     reached.insert(at = next);
   }
   CHECK(reached == all);
@@ -302,7 +299,7 @@ TEST_CASE("spaces: the template's default point is the default schedule") {
       const Target target = vector_target(bits);
       for (const bool rules : {true, false}) {
         for (const Task& task : tasks_of_case(c, target)) {
-          const Space space = must_space(template_space, task, target, rules);
+          const Space space = must_space(SketchSource::templates, task, target, rules);
           REQUIRE(space.default_point());
           CHECK(space.default_point()->sketch == 0);
           for (size_t v = 0; v < task.variants.size(); ++v) {
@@ -326,10 +323,10 @@ TEST_CASE("spaces: the same task gives the same space, rules narrow it") {
   const Target target = vector_target(256);
   for (const GraphCase& c : {kCases[0], kCases[5], kCases[16]}) {
     const std::vector<Task> tasks = tasks_of_case(c, target);
-    for (MakeSpace make : {template_space, generated_space}) {
-      const Space one = must_space(make, tasks[0], target, true),
-                  again = must_space(make, tasks[0], target, true),
-                  wide = must_space(make, tasks[0], target, false);
+    for (const SketchSource sketches : {SketchSource::templates, SketchSource::generated}) {
+      const Space one = must_space(sketches, tasks[0], target, true),
+                  again = must_space(sketches, tasks[0], target, true),
+                  wide = must_space(sketches, tasks[0], target, false);
       CHECK(one.size() == again.size());
       CHECK(one.size() < wide.size());
       std::mt19937_64 random(6);
@@ -355,7 +352,7 @@ TEST_CASE(
   const auto least = [&](bool rules) {  // sharing of random points, divided by that of the default
     double share = 2;
     for (const Task& task : tasks_of_case(pixels, target)) {
-      const Space space = must_space(template_space, task, target, rules);
+      const Space space = must_space(SketchSource::templates, task, target, rules);
       const auto shared = [&](const Point& point) {
         Expected<Schedule> schedule = space.schedule(point);
         Expected<Kernel> kernel =
@@ -403,8 +400,8 @@ TEST_CASE("a parallel loop whose later iterations are behind a guard does not sp
 
 TEST_CASE("spaces: generated sketches of one kernel differ in kind") {
   const Target target = vector_target(256);
-  const Space space = must_space(generated_space, tasks_of_case(kCases[5], target)[0], target,
-                                 true);
+  const Space space = must_space(SketchSource::generated, tasks_of_case(kCases[5], target)[0],
+                                 target, true);
   std::set<std::string> words;  // words of all steps of a schedule
   std::mt19937_64 random(8);
   for (int i = 0; i < 200; ++i) {
@@ -423,16 +420,16 @@ TEST_CASE("spaces: generated sketches of one kernel differ in kind") {
 }
 
 TEST_CASE("spaces: points of the template space compute what the kernel does") {
-  check_space(template_space, "template", true, 8, 0.3);
+  check_space(SketchSource::templates, "template", true, 8, 0.3);
 }
 TEST_CASE("spaces: points of the template space without rules do, too") {
-  check_space(template_space, "template", false, 6, 0.2);
+  check_space(SketchSource::templates, "template", false, 6, 0.2);
 }
 TEST_CASE("spaces: points of the generated space compute what the kernel does") {
-  check_space(generated_space, "generated", true, 12, 0.3);
+  check_space(SketchSource::generated, "generated", true, 12, 0.3);
 }
 TEST_CASE("spaces: points of the generated space without rules do, too") {
-  check_space(generated_space, "generated", false, 8, 0.1);
+  check_space(SketchSource::generated, "generated", false, 8, 0.1);
 }
 
 TEST_CASE("spaces: points compute the same when compiled") {
@@ -441,8 +438,8 @@ TEST_CASE("spaces: points compute the same when compiled") {
   for (const GraphCase& c : kCases) {
     CAPTURE(std::string(c.name));
     for (const Task& task : tasks_of_case(c, target))
-      for (MakeSpace make : {template_space, generated_space})
-        check_points(c, task, must_space(make, task, target, true), target, 3, true, tally);
+      for (const SketchSource sketches : {SketchSource::templates, SketchSource::generated})
+        check_points(c, task, must_space(sketches, task, target, true), target, 3, true, tally);
   }
   CHECK(tally.legal > 60);
 }

@@ -23,7 +23,7 @@ TEST_CASE("tune: wrong words name what there is") {
   CHECK(error({"--features", "all"}).find("one of knob, itervar, curve, loops") !=
         std::string::npos);
   CHECK(error({"--objective", "mse"}).find("one of rank, regression") != std::string::npos);
-  CHECK(error({"--space", "big"}).find("one of template, generated") != std::string::npos);
+  CHECK(error({"--space", "big"}).find("one of all, template, generated") != std::string::npos);
   for (const char* time : {"soon", "10x", "-3s", "0", "m"})
     CHECK(error({"--time", time}).find("--time '") != std::string::npos);
   for (const char* until : {"2", "0%", "100%", "%"})

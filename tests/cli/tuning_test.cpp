@@ -93,7 +93,7 @@ Task convolution_of(const Workplace& place, const Target& target) {
   return *conv;
 }
 RecordNote note_of(const Task& task, const Target& target) {
-  const Space space = must(template_space(task, target, {}));
+  const Space space = must(search_space(task, target, {.sketches = SketchSource::templates}));
   return {shape_of(task.variants.front().lowered), space.print(*space.default_point())};
 }
 

@@ -87,7 +87,7 @@ TEST_CASE("the transforms' threads are a choice of the space") {
   const LoweredGroup lowered = found->lowered;
   std::erase_if(task.variants,
                 [](const Variant& v) { return v.algorithm != Algorithm::winograd_f2; });
-  const Space space = must(template_space(task, device, {}));
+  const Space space = must(search_space(task, device, {}));
   const std::optional<Point> usual = space.default_point();
   REQUIRE(usual);
   const std::string text = space.print(*usual);

@@ -209,7 +209,7 @@ Job job_at(const std::string& name, const Graph& graph, const Target& target,
            const std::map<std::string, int64_t>& knobs) {
   const Task task = only_task(graph, target);
   Job job = only_job(jobs_of(name, graph, inputs_of(graph, 1), target, 1), task);
-  const Space space = must(template_space(task, target, {}));
+  const Space space = must(search_space(task, target, {}));
   const std::optional<Point> point = space.default_point();
   REQUIRE(point);
   std::string text = space.print(*point);
@@ -232,7 +232,7 @@ SpaceJobs jobs_of_points(const Case& one, const Target& target, size_t points, u
   const std::vector<Tensor> inputs = inputs_of(graph, 3);
   const Task task = only_task(graph, target);
   const Job usual = only_job(jobs_of(one.name, graph, inputs, target, 3), task);
-  const Space space = must(template_space(task, target, {}));
+  const Space space = must(search_space(task, target, {}));
   SpaceJobs out;
   std::mt19937_64 random(seed);
   double tries = 0;

@@ -40,7 +40,7 @@ double check_points(const LayerCase& layer, int samples) {
   task.variants.push_back({Algorithm::direct, layer.group});
   LoweredGroup& formed = task.variants[0].lowered;
   to_tensor_form(formed, target);
-  Expected<tw::Space> space = template_space(task, target, {});
+  Expected<tw::Space> space = search_space(task, target, {});
   if (!space) FAIL(error_text(space.takeError()));
   Expected<Schedule> usual = default_schedule(formed, target),
                      found = space->schedule(*space->default_point());
@@ -75,7 +75,7 @@ TEST_CASE("spaces: a product has many legal points") {
   Task task;
   task.variants.push_back({Algorithm::direct, product_case(384, 256, 512, 0, 1).group});
   to_tensor_form(task.variants[0].lowered, target);
-  Expected<tw::Space> space = template_space(task, target, {});
+  Expected<tw::Space> space = search_space(task, target, {});
   if (!space) FAIL(error_text(space.takeError()));
   constexpr int kSamples = 200;
   int legal = 0;

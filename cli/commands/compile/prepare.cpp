@@ -233,7 +233,7 @@ Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& targ
   if (const std::optional<int> each = one_shot_from_text(args.tune)) {
     TW_ASSIGN(request.network.tuner, tuner_of(args, kBestPredictor, true));
     request.network.trials_each = *each;
-    request.generated = true, request.rules = false;
+    request.space.rules = false;
   } else {
     TW_ASSIGN(request.network.tuner, tuner_of(args, request.network.tuner->name, false));
     request.network.scheduler.seconds = seconds_from_text(args.tune);
