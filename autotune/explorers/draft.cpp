@@ -45,8 +45,7 @@ class DraftExplorer final : public ScoredExplorer {
     std::vector<Point> first = space_.starts();
     if (const std::optional<Point> usual = space_.default_point()) first.push_back(*usual);
     while (static_cast<int>(first.size()) < options_.first) first.push_back(space_.sample(random_));
-    verify(first);
-    draft_rounds(options_.rounds);
+    if (verify(first)) draft_rounds(options_.rounds);
   }
 
   // Scores all points anew, as the model has learned since.
@@ -57,23 +56,27 @@ class DraftExplorer final : public ScoredExplorer {
     draft_rounds(options_.again);
   }
 
+  // Ends when no drafted point is legal: as when nothing is built any more.
   void draft_rounds(int count) {
     for (int round = 0; round < count; ++round) {
       fit();
-      verify(drafted());
+      if (!verify(drafted())) return;
     }
   }
 
-  void verify(const std::vector<Point>& points) {
+  // False: none of the points has a score.
+  bool verify(const std::vector<Point>& points) {
     std::vector<Point> fresh;
     for (const Point& point : points)
       if (scores_.emplace(point, 0).second) fresh.push_back(point);
-    keep_scores(fresh);
+    return keep_scores(fresh);
   }
 
-  void keep_scores(const std::vector<Point>& points) {
+  bool keep_scores(const std::vector<Point>& points) {
     const std::vector<double> scores = score_(points);
     for (size_t i = 0; i < points.size(); ++i) scores_[points[i]] = scores[i];
+    return std::ranges::any_of(
+        scores, [](double score) { return score > -std::numeric_limits<double>::infinity(); });
   }
 
   void fit() {

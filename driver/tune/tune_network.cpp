@@ -62,17 +62,42 @@ Expected<std::vector<Task>> measurable_tasks(const TuneRequest& request, const T
   return tasks;
 }
 
-// The least seconds that arithmetic and memory allow a task; 0: the peaks are not known
+double at_one(const Expr& e) {  // free dimensions are 1, as in the measurements
+  return static_cast<double>(eval_int(e, [](std::string_view) { return int64_t{1}; }));
+}
+
+// Operations of the longest sum of products, which an algorithm does whatever else it needs
+double product_flops(const Kernel& kernel) {
+  double most = 0;
+  for (const StoreRef& store : stores_of(kernel.body)) {
+    double points = 2;
+    bool sums = false;
+    for (const Stmt& s : path_to(kernel.body, store->label))
+      if (const auto* loop = as<stmt::Loop>(s)) {
+        points *= at_one(loop->extent);
+        sums |= loop->role == AxisRole::reduce;
+      }
+    if (sums) most = std::max(most, points);
+  }
+  return most;
+}
+
+// The least seconds that arithmetic and memory allow a task, by the algorithm for which they are
+// least; 0: the peaks are not known
 double roof_seconds(const Task& task, const Peaks& peaks, DType multiplies) {
   if (peaks.gflops <= 0 || peaks.levels.empty()) return 0;
-  const Work work = count_work(task.variants.front().lowered.kernel);
-  const auto at_one = [](const Expr& e) {  // free dimensions are 1, as in the measurements
-    return static_cast<double>(eval_int(e, [](std::string_view) { return int64_t{1}; }));
-  };
-  const double weights = at_one(work.weight_bytes), tensors = at_one(work.tensor_bytes);
-  return roof_of(peaks, multiplies, task.flops, 0, weights, tensors,
-                 static_cast<double>(task.weights_between) + tensors)
-      .seconds;
+  double least = kInfiniteSeconds;
+  for (const Variant& variant : task.variants) {
+    const Kernel kernel = take_out_constant_stages(variant.lowered.kernel).kernel;
+    const Work work = count_work(kernel);
+    const double weights = at_one(work.weight_bytes), tensors = at_one(work.tensor_bytes);
+    const bool direct = variant.algorithm == Algorithm::direct;
+    const Roof roof = roof_of(peaks, multiplies, direct ? task.flops : product_flops(kernel), 0,
+                              weights, tensors,
+                              static_cast<double>(task.weights_between) + tensors);
+    least = std::min(least, roof.seconds);
+  }
+  return least;
 }
 
 Expected<std::vector<SearchedTask>> searched_tasks(const std::vector<Task>& tasks,

@@ -75,6 +75,21 @@ TEST_CASE("tune: measures, keeps records, goes on from them, writes JSON lines")
   CHECK(count() == 10);
 }
 
+TEST_CASE("tune: the roof is that of the algorithm with the fewest operations") {
+  const TestFolder folder;
+  const CliResult r = cli({"tune", TW_SOURCE_DIR "/examples/digits/digits.onnx", "--log",
+                           folder / "log.db", "--kernel", "2", "--trials", "1", "--no-prove",
+                           "--json"});
+  REQUIRE(r.code == kExitOk);
+  const std::string last = r.out.substr(r.out.rfind('\n', r.out.size() - 2) + 1);
+  const Json summary = llvm::cantFail(parse_json(last, "out"));
+  const Json& task = summary["tasks"].items()[0];  // a 3x3 convolution
+  const double rate = task["gflops"].number_or(0) * 1e9,
+               flops = rate * task["seconds"].number_or(0), peak = rate / task["peak"].number_or(1);
+  CHECK(flops > 0);
+  CHECK(task["roof_seconds"].number_or(1) < 0.6 * flops / peak);
+}
+
 TEST_CASE("tune: a target of another machine is refused before anything is measured") {
   const TestFolder folder;
   const CliResult r = cli({"tune", TW_SOURCE_DIR "/examples/digits/digits.onnx", "-t",
