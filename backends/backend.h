@@ -59,6 +59,10 @@ struct HotLoop {
   double once() const { return iterations > 0 ? cycles / iterations : 0; }
 };
 
+// Whose times of instructions an estimate takes. A target that is a set of instructions, as
+// x86-64-v3, is no processor: `likely` takes those of the one that LLVM has in mind for it.
+enum class ProcessorModel : uint8_t { own, likely };
+
 // The estimate for one run on one thread, by LLVM's model of the processor, in which every access
 // hits the first cache. It is no measurement, and must not be compared with one.
 struct KernelEstimate {
@@ -83,7 +87,7 @@ class Backend {
   // Estimates the kernel's code on the target's processor, which need not be at hand; the result is
   // the same on every machine. Errors: unknown sizes, loops that depend on data, calls, a processor
   // without a model in LLVM.
-  virtual Expected<KernelEstimate> estimate(const Kernel& kernel) const = 0;
+  virtual Expected<KernelEstimate> estimate(const Kernel& kernel, ProcessorModel model) const = 0;
   // The processors for which LLVM has the same model as for the target's, which is among them.
   // Estimates cannot tell them apart.
   virtual std::vector<std::string> estimated_alike() const = 0;

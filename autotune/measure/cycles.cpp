@@ -51,7 +51,7 @@ Expected<double> CycleMeasurer::seconds_of(const RunKernel& run) const {
 }
 
 Expected<double> EstimateMeasurer::seconds_of(const RunKernel& run) const {
-  TW_ASSIGN(const KernelEstimate estimate, backend_->estimate(run.kernel));
+  TW_ASSIGN(const KernelEstimate estimate, backend_->estimate(run.kernel, ProcessorModel::own));
   return estimate.cycles / clock_;
 }
 

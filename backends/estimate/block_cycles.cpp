@@ -95,10 +95,11 @@ BlockCycles::BlockCycles(BlockCycles&&) noexcept = default;
 BlockCycles::~BlockCycles() = default;
 
 Expected<BlockCycles> BlockCycles::create(const llvm::TargetMachine& machine,
-                                          const std::string& cpu, const std::string& features) {
+                                          const std::string& cpu, const std::string& features,
+                                          ProcessorModel of) {
   static std::once_flag once;
   std::call_once(once, [] { LLVMInitializeRISCVTargetMCA(); });
-  if (!is_processor(cpu))
+  if (of == ProcessorModel::own && !is_processor(cpu))
     return make_error(DiagCode::unsupported,
                       "'{0}' is a set of instructions and no processor, which an estimate needs",
                       cpu);

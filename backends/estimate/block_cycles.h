@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/backend.h"
 #include "support/diag.h"
 
 namespace llvm {
@@ -22,10 +23,10 @@ std::vector<std::string> processors_alike(const llvm::TargetMachine& machine,
 class BlockCycles {
  public:
   // `cpu` names the scheduling model; it may have more features than the machine's code uses.
-  // Errors: LLVM has no such model for it, or it names a set of instructions and no processor, for
-  // which LLVM would take some processor's model.
+  // Errors: LLVM has no such model for it; or it names a set of instructions and no processor, and
+  // the model is to be its own.
   static Expected<BlockCycles> create(const llvm::TargetMachine& machine, const std::string& cpu,
-                                      const std::string& features);
+                                      const std::string& features, ProcessorModel model);
   BlockCycles(BlockCycles&&) noexcept;
   ~BlockCycles();
 

@@ -113,7 +113,7 @@ class LlvmBackend : public Backend {
     return standalone(kernel, Stage::object, parallel);
   }
 
-  Expected<KernelEstimate> estimate(const Kernel& kernel) const override;
+  Expected<KernelEstimate> estimate(const Kernel& kernel, ProcessorModel model) const override;
   std::vector<std::string> estimated_alike() const override;
 
   Expected<std::string> disassemble(const Kernel& kernel, const std::string& stage) const override {
@@ -161,7 +161,7 @@ Expected<std::string> LlvmBackend::standalone(const Kernel& kernel, Stage stage,
                : std::move(code);
 }
 
-Expected<KernelEstimate> LlvmBackend::estimate(const Kernel& kernel) const {
+Expected<KernelEstimate> LlvmBackend::estimate(const Kernel& kernel, ProcessorModel model) const {
   llvm::LLVMContext context;
   llvm::Module module(kernel.name, context);
   TW_ASSIGN(const auto machine, make_target_machine(target_.triple, traits_));
@@ -171,7 +171,8 @@ Expected<KernelEstimate> LlvmBackend::estimate(const Kernel& kernel) const {
   prepare_module(module, *machine, traits_);
   TW_TRY(run_passes(module, *machine));
   TW_ASSIGN(const BlockRuns runs, count_block_runs(*emitted.function));
-  TW_ASSIGN(BlockCycles cycles, BlockCycles::create(*machine, target_.cpu, traits_.features));
+  TW_ASSIGN(BlockCycles cycles,
+            BlockCycles::create(*machine, target_.cpu, traits_.features, model));
   const std::map<std::string, double> multiply_adds = count_multiply_adds(*emitted.function);
   KernelEstimate out;
   TW_TRY(guarded(module, nullptr, [&] {

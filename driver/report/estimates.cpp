@@ -13,7 +13,7 @@ namespace {
 
 ReportEstimate estimate_of(const Backend& backend, const Kernel& kernel, const Target& target) {
   ReportEstimate out;
-  Expected<KernelEstimate> estimate = backend.estimate(kernel);
+  Expected<KernelEstimate> estimate = backend.estimate(kernel, ProcessorModel::own);
   if (!estimate) {
     out.problem = error_text(estimate.takeError());
     return out;

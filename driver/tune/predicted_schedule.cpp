@@ -4,6 +4,7 @@
 
 #include "autotune/candidate.h"
 #include "autotune/explorers/explorers.h"
+#include "driver/tune/code_check.h"
 #include "ir/kernel/code_size.h"
 #include "ir/kernel/sharing.h"
 
@@ -11,6 +12,8 @@ namespace tw {
 namespace {
 
 constexpr int kChosen = 16;  // points of one predictor's search that all predictors score
+// To build a candidate takes 2 to 10 ms, and a network has dozens of kernels.
+constexpr DraftOptions kDraft{.first = 48, .rounds = 2, .drafted = 4096, .verified = 40};
 constexpr uint64_t kSeed = 1;
 
 }  // namespace
@@ -34,7 +37,7 @@ Expected<std::optional<Candidate>> predict_schedule(
     return candidate;
   };
   PredictorModel first(predictors, about, 1, 1);
-  const std::unique_ptr<Explorer> explorer = draft_explorer(*space, kSeed, {},
+  const std::unique_ptr<Explorer> explorer = draft_explorer(*space, kSeed, kDraft,
                                                             score_points(make, first, 1));
   std::vector<Candidate> candidates = {usual};
   for (const Point& point : explorer->propose(kChosen))
@@ -42,12 +45,15 @@ Expected<std::optional<Candidate>> predict_schedule(
     else llvm::consumeError(candidate.takeError());
   TW_ASSIGN(const std::vector<PredictedGain> gains, predictors->gains(about, candidates, 1));
   const auto sure = [&](const PredictedGain& gain) { return gain.score - caution * gain.spread; };
-  const auto best = static_cast<size_t>(
-      std::max_element(gains.begin() + 1, gains.end(),
-                       [&](const auto& a, const auto& b) { return sure(a) < sure(b); }) -
-      gains.begin());
-  if (best == gains.size() || sure(gains[best]) <= 0) return std::nullopt;
-  return std::move(candidates[best]);
+  std::vector<size_t> order;
+  for (size_t i = 1; i < gains.size(); ++i)
+    if (sure(gains[i]) > 0) order.push_back(i);
+  if (order.empty()) return std::nullopt;
+  std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return sure(gains[i]); });
+  const CodeCheck code(target, usual.run->kernel);
+  for (const size_t i : order)
+    if (!code.refuses(candidates[i].run->kernel)) return std::move(candidates[i]);
+  return std::nullopt;
 }
 
 }  // namespace tw

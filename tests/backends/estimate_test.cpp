@@ -36,7 +36,7 @@ Kernel kernel_of(const char* text) {
 KernelEstimate estimate_of(const Target& target, const Kernel& kernel) {
   auto backend = make_backend(target);
   REQUIRE_MESSAGE(bool(backend), error_text(backend.takeError()));
-  Expected<KernelEstimate> estimate = (*backend)->estimate(kernel);
+  Expected<KernelEstimate> estimate = (*backend)->estimate(kernel, ProcessorModel::own);
   REQUIRE_MESSAGE(bool(estimate), error_text(estimate.takeError()));
   return *estimate;
 }
@@ -44,7 +44,7 @@ KernelEstimate estimate_of(const Target& target, const Kernel& kernel) {
 std::string refusal_of(const Target& target, const Kernel& kernel) {
   auto backend = make_backend(target);
   REQUIRE_MESSAGE(bool(backend), error_text(backend.takeError()));
-  Expected<KernelEstimate> estimate = (*backend)->estimate(kernel);
+  Expected<KernelEstimate> estimate = (*backend)->estimate(kernel, ProcessorModel::own);
   REQUIRE(!estimate);
   return error_text(estimate.takeError());
 }

@@ -4,6 +4,9 @@
 #include <doctest/doctest.h>
 
 #include "driver/compile/compile.h"
+#include "driver/tune/code_check.h"
+#include "frontend/frontend.h"
+#include "ir/schedule/schedule.h"
 #include "passes/precision.h"
 #include "tests/cli/cli_test_util.h"
 #include "tests/cli/graphs.h"
@@ -118,4 +121,30 @@ TEST_CASE("inner loops of short types do not spill on AArch64") {
     if (target->has("fp16fml")) check(DType::f16, Precision::fp32);
     if (target->has("bf16")) check(DType::f32, Precision::bf16);
   }
+}
+
+TEST_CASE("a predicted schedule is refused where its code spills or takes more cycles") {
+  const Kernel sums = llvm::cantFail(parse_kernel(
+      "kernel @m(x: in f32[48, 64], w: const f32[64, 32], y: out f32[48, 32]) {"
+      "  for i in 48 { for j in 32 { for k in 64 reduce { c: y[i, j] += x[i, k] * w[k, j] init 0 } "
+      "} } }"));
+  const Target target = llvm::cantFail(load_target("x86-64-v3", {TW_SOURCE_DIR "/configs"}));
+  // Tiles of so many rows and two vectors; 16 registers hold 4 rows of them, and not 24.
+  const auto tiled = [&](const std::string& rows) {
+    return llvm::cantFail(
+        apply(sums,
+              llvm::cantFail(parse_schedule(
+                  "schedule {\n  cache_write c -> cr stack\n  split c_i " + rows +
+                  " -> i0 i1\n  split c_j 16 -> j0 j1\n  reorder i0 j0 i1 j1\n  compute_at cr j0\n"
+                  "  reorder k cr_i cr_j\n  decompose_reduction cr k\n  unroll cr_i\n"
+                  "  vectorize cr_j\n  unroll cr_i_init\n  vectorize cr_j_init\n  unroll i1\n"
+                  "  vectorize j1\n  set_scope cr register\n}\n")),
+              &target));
+  };
+  const CodeCheck check(target, tiled("4"));
+  CHECK(!check.refuses(tiled("4")));
+  CHECK(!check.refuses(tiled("6")));
+  CHECK(check.refuses(tiled("24")));  // spills
+  CHECK(check.refuses(sums));         // one element after the other
+  CHECK(!CodeCheck(target, tiled("24")).refuses(tiled("4")));
 }
