@@ -18,7 +18,7 @@ namespace tw {
 namespace {
 
 struct AdaptArgs {
-  std::string target = "host", worker, data, measured, output;
+  std::string target = "host", worker, data, log, measured, output;
   int samples = 3000, threads = 1, jobs = 0;
   std::optional<uint64_t> seed;
 };
@@ -40,11 +40,16 @@ Expected<AdaptRequest> request_of(const AdaptArgs& args) {
                       "-t FILE.yaml, or -o FILE",
                       args.target);
   r.heads = args.output.empty() ? heads_beside(description) : args.output;
+  if (!args.log.empty() && (!args.data.empty() || !args.worker.empty() || !args.measured.empty()))
+    return make_error(DiagCode::invalid_argument,
+                      "--log takes what a log has measured: leave out --data, --measured and "
+                      "--worker");
+  r.log = args.log;
   r.measured = args.measured.empty()
                    ? std::filesystem::path(r.heads).replace_extension("measured.db").string()
                    : args.measured;
   r.data = args.data.empty() ? shared_data() : args.data;
-  if (r.data.empty())
+  if (r.data.empty() && r.log.empty())
     return make_error(DiagCode::io,
                       "there is no data set here whose programs could be measured: "
                       "--data FOLDER");
@@ -82,12 +87,13 @@ Expected<int> adapt(const AdaptArgs& args, Console& console) {
   FileRoles files;
   files.reads_target(args.target);
   files.writes("the heads", request.heads);
-  files.writes("what was measured", request.measured);
+  if (request.log.empty()) files.writes("what was measured", request.measured);
+  else files.reads("the tuning log", request.log);
   TW_TRY(files.check());
   const Interrupts interrupts;
   request.stop = &interrupts.asked();
   Progress progress(console);
-  progress.begin("measure");
+  progress.begin(request.log.empty() ? "measure" : "read");
   request.watch = [&](const std::string& text) { progress.detail(text); };
   TW_ASSIGN(const AdaptOutcome out, adapt_predictors(request));
   progress.end();
@@ -107,6 +113,9 @@ CommandRun define_adapt(Flags& flags) {
              "Another machine measures: the folder that its tilewright-worker serves");
   flags.text("--data", args->data, "FOLDER",
              "A data set whose programs are measured; default: the one that is installed");
+  flags.text(
+      "--log", args->log, "FILE",
+      "Measures nothing: the records of this tuning log count, where a kernel has 8 or more");
   flags.text("--measured", args->measured, "FILE",
              "Keeps what was measured, so that a later call goes on; default: beside the heads");
   flags.integer("--threads", args->threads, "Programs run on so many threads; default 1", 1);

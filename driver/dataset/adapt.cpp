@@ -5,6 +5,8 @@
 #include <map>
 #include <numeric>
 
+#include "autotune/candidate.h"
+#include "autotune/log.h"
 #include "autotune/models/linear_head.h"
 #include "driver/dataset/exchange.h"
 #include "driver/dataset/set_programs.h"
@@ -34,6 +36,10 @@ class Adapter {
   Expected<AdaptOutcome> run() {
     TW_ASSIGN(predictors_, load_predictors(request_.kind, request_.predictor_folders));
     TW_ASSIGN(const Target target, load_target(request_.target, request_.target_folders));
+    if (!request_.log.empty()) {
+      TW_TRY(read_log(target.main_device()));
+      return fit(target.main_device());
+    }
     TW_ASSIGN(place_, label_place(target, request_.threads, request_.jobs, request_.worker));
     if (place_.kind() == LabelKind::estimate)
       return make_error(DiagCode::unsupported,
@@ -52,12 +58,61 @@ class Adapter {
     TW_ASSIGN(place_.platform, set.platform({0, request_.target, target_key(target.main_device()),
                                              place_.machine(), place_.threads, place_.kind()}));
     TW_TRY(measure(set));
-    return fit();
+    return fit(place_.target());
   }
 
  private:
   Error import_data(DataSet& set) const {
     return import_set(set, request_.data, {request_.target_folders, request_.jobs}).takeError();
+  }
+
+  using Kernels = std::map<std::pair<std::string, std::string>, std::vector<Record>>;
+
+  // Takes the log's records, kernel by kernel.
+  Error read_log(const Target& target) {
+    TW_ASSIGN(TuningLog log, TuningLog::open(request_.log, TuningLog::Mode::read));
+    Kernels kernels;
+    TW_TRY(log.each({.target = target_key(target),
+                     .threads = request_.threads,
+                     .language = kLanguageVersion,
+                     .status = Status::ok},
+                    [&](const Record& record) {
+                      kernels[{record.key.task, record.kernel_hash}].push_back(record);
+                      return Error::success();
+                    }));
+    for (auto& [key, records] : kernels) {
+      if (stop_() || out_.samples >= request_.samples) break;
+      TW_ASSIGN(const std::optional<std::string> text,
+                log.text(TuningLog::Text::kernel, key.second));
+      if (text) TW_TRY(add_records(target, *text, latest(std::move(records))));
+    }
+    return tasks_.empty()
+               ? make_error(DiagCode::invalid_argument,
+                            "'{0}' has no kernel with {1} records of '{2}' on {3} "
+                            "thread(s)",
+                            request_.log, kLeastPrograms, request_.target, request_.threads)
+               : Error::success();
+  }
+
+  // A search measures many records of few kinds: a fair sample counts, by their identities.
+  Error add_records(const Target& target, const std::string& text, std::vector<Record> records) {
+    std::ranges::sort(records, {}, [](const Record& r) { return record_id(r); });
+    TW_ASSIGN(const Kernel kernel, parse_kernel(text));
+    std::vector<Candidate> candidates;
+    std::vector<double> seconds;
+    for (const Record& record : records) {
+      if (static_cast<int>(candidates.size()) == request_.each) break;
+      TW_ASSIGN(Schedule schedule, parse_schedule(record.schedule));
+      Expected<Candidate> candidate = candidate_of(kernel, target, std::move(schedule));
+      if (!candidate) {  // the log may be of another version
+        llvm::consumeError(candidate.takeError());
+        continue;
+      }
+      candidates.push_back(std::move(*candidate));
+      seconds.push_back(median_seconds(record));
+    }
+    if (candidates.size() < kLeastPrograms) return Error::success();
+    return add_task(kernel, target, request_.threads, candidates, std::move(seconds));
   }
 
   // Measures training tasks, in an order that the seed alone decides, until there are enough
@@ -103,19 +158,20 @@ class Adapter {
     std::erase_if(programs, [&](const LearningProgram& p) { return !times.contains(p.id); });
     if (programs.size() < kLeastPrograms) return Error::success();
     TW_ASSIGN(const LearningTask task, set.task(listed.id));
-    return add_task(task, *lowered, programs, times);
+    TW_ASSIGN(const std::vector<Candidate> candidates,
+              program_candidates(task, programs, lowered->main_device(), request_.jobs));
+    std::vector<double> seconds;
+    for (const LearningProgram& p : programs) seconds.push_back(times.at(p.id));
+    TW_ASSIGN(const Kernel kernel, parse_kernel(task.kernel_text));
+    return add_task(kernel, place_.target(), place_.threads, candidates, std::move(seconds));
   }
 
-  Error add_task(const LearningTask& task, const Target& lowered,
-                 const std::vector<LearningProgram>& programs,
-                 const std::map<int64_t, double>& times) {
-    TW_ASSIGN(const std::vector<Candidate> candidates,
-              program_candidates(task, programs, lowered.main_device(), request_.jobs));
+  Error add_task(const Kernel& kernel, const Target& target, int threads,
+                 const std::vector<Candidate>& candidates, std::vector<double> seconds) {
     AdaptedTask out;
-    for (const LearningProgram& p : programs) out.seconds.push_back(times.at(p.id));
-    TW_ASSIGN(Kernel kernel, parse_kernel(task.kernel_text));
-    const PredictedTask about = predicted_task({std::make_shared<const Kernel>(std::move(kernel))},
-                                               place_.target(), place_.threads);
+    out.seconds = std::move(seconds);
+    const PredictedTask about = predicted_task({std::make_shared<const Kernel>(kernel)}, target,
+                                               threads);
     for (size_t m = 0; m < predictors_->size(); ++m) {
       TW_ASSIGN(const std::vector<Prediction> all,
                 predictors_->by_member(m, about, candidates, request_.jobs));
@@ -187,7 +243,7 @@ class Adapter {
     return out;
   }
 
-  Expected<AdaptOutcome> fit() {
+  Expected<AdaptOutcome> fit(const Target& target) {
     constexpr std::array kPenalties = {1.0, 10.0, 100.0, 1000.0};
     out_.before = held_out([&](size_t member, int) { return alone(member); });
     double penalty = 0;
@@ -199,7 +255,7 @@ class Adapter {
     out_.kept = out_.after.spread < out_.before.spread && out_.after.top1 >= out_.before.top1;
     if (!out_.kept) return out_;
     ChipHeads chip;
-    chip.kind = request_.kind, chip.target = target_key(place_.target());
+    chip.kind = request_.kind, chip.target = target_key(target);
     chip.members = predictors_->networks();
     chip.heads.spread = out_.after.spread;
     for (size_t m = 0; m < predictors_->size(); ++m) {

@@ -1,5 +1,6 @@
 // Fits predictors to a chip that they have not seen: some programs of a data set are measured
-// there, and each predictor gets a linear head of its own over its embedding.
+// there, or a tuning log has measured others, and each predictor gets a linear head of its own over
+// its embedding.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -17,6 +18,7 @@ struct AdaptRequest {
   std::string kind;      // kind of predictors
   std::string data;      // the folder of an exported set, whose programs are measured
   std::string measured;  // a set that keeps the measurements: the next call goes on with it
+  std::string log;       // a tuning log, whose records stand for measuring; empty: none
   std::string heads;     // path of the heads to write
   int samples = 3000, each = 40;  // programs in all; programs of a task
   int threads = 1, jobs = 1;
@@ -38,7 +40,8 @@ struct AdaptOutcome {
   HeldOut before, after;  // without heads, with them
   bool kept = false;      // the heads are better on held-out tasks, and were written
 };
-// Errors: a set without training programs that run there, predictors without embeddings.
+// Errors: a set without training programs that run there, a log without records of the target,
+// predictors without embeddings.
 Expected<AdaptOutcome> adapt_predictors(const AdaptRequest& request);
 
 }  // namespace tw

@@ -136,12 +136,22 @@ def adapts(args, folder):
         must(args, "compile", DIGITS, "--tune", "one-shot", "-t", description, "-o", folder / "h.so")
 
 
+def adapts_by_log(args, folder):
+    """A tuning log stands for measuring; one without the target's records is refused."""
+    description, log = folder / "chip.yaml", folder / "adapt.db"
+    must(args, "tune", DIGITS, "-t", description, "--tuner", "random", "--trials", 96, "--no-prove", "--log", log)
+    found = json.loads(must(args, "adapt", "-t", description, "--log", log, "--json"))
+    assert found["samples"] >= 16 and found["tasks"] >= 2 and 0 < found["before"]["top1"] <= 1, found
+    code, _, err = run(args, "adapt", "-t", "cortex-a72", "-o", folder / "h.json", "--log", log)
+    assert code == 1 and "has no kernel with 8 records of 'cortex-a72'" in err, err
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tilewright", required=True, type=pathlib.Path)
     args = parser.parse_args()
     args.tilewright = args.tilewright.resolve()
-    tests = (compiles, other_machine, by_description, every_kind, searches, refuses, adapts)
+    tests = (compiles, other_machine, by_description, every_kind, searches, refuses, adapts, adapts_by_log)
     with tempfile.TemporaryDirectory() as name:
         for test in tests:
             test(args, pathlib.Path(name))
