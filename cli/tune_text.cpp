@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <sstream>
 
 #include "cli/progress.h"
 #include "cli/tune_table.h"
@@ -179,14 +180,12 @@ std::vector<std::string> tuning_notes(const TunedCompileReport& tuned, double li
   if (tuned.outcome)
     for (const std::string& failure : tuned.outcome->failures)
       notes.push_back("tuning failed: " + failure);
-  if (!tuned.proof) return notes;
-  notes.push_back("tuning: " + proof_text(*tuned.proof) +
-                  (tuned.report.example.empty()
-                       ? ""
-                       : " at " + sizes_text(tuned.report.example, tuned.report.symbol_names)) +
-                  (tuned.proof->second_is_faster()
-                       ? ""
-                       : "; not surely faster, so the schedules are those without it"));
+  if (!tuned.verdict) return notes;
+  std::istringstream lines(to_string(*tuned.verdict));
+  for (std::string line; std::getline(lines, line);) notes.push_back("tuning: " + line);
+  if (!tuned.report.example.empty())
+    notes.push_back("tuning: timed at " +
+                    sizes_text(tuned.report.example, tuned.report.symbol_names));
   notes.push_back(limit_text(limit, tuned.second, *tuned.outcome));
   return notes;
 }

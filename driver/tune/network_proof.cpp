@@ -73,7 +73,8 @@ class Trial {
   std::map<std::string, std::vector<std::string>> ids_;  // new records by task
   TaskSet all_;                                          // tasks with new records
   std::vector<TaskClaim> blamed_;                        // tasks whose records matter
-  std::map<TaskSet, NetworkLibrary> libraries_;          // by the blamed tasks that are kept
+  // By the blamed tasks that are kept
+  std::map<TaskSet, std::shared_ptr<const NetworkLibrary>> libraries_;
   bool timed_ = false;
 };
 
@@ -99,10 +100,12 @@ Error Trial::mark(const TaskSet& kept, const TaskSet& of) {
 // The network in which the new records of these blamed tasks count
 Expected<const NetworkLibrary*> Trial::library(const TaskSet& kept) {
   if (kept.empty()) return &before_;
-  if (const auto known = libraries_.find(kept); known != libraries_.end()) return &known->second;
+  if (const auto known = libraries_.find(kept); known != libraries_.end())
+    return known->second.get();
   TW_TRY(mark(kept, tasks_of(blamed_)));
   TW_ASSIGN(NetworkLibrary made, compile());
-  return &libraries_.emplace(kept, std::move(made)).first->second;
+  return libraries_.emplace(kept, std::make_shared<const NetworkLibrary>(std::move(made)))
+      .first->second.get();
 }
 
 // Finds the tasks whose kernels are others now. A kernel also changes because of other tasks'
@@ -172,7 +175,7 @@ Expected<NetworkVerdict> Trial::judge() {
   TW_ASSIGN(NetworkLibrary after, compile());
   if (kernels_of(after) == kernels_of(before_)) return out;
   blame(after);
-  libraries_.emplace(tasks_of(blamed_), std::move(after));
+  libraries_.emplace(tasks_of(blamed_), std::make_shared<const NetworkLibrary>(std::move(after)));
   TW_ASSIGN(const KeptTasks kept,
             choose_kept(blamed_, [&](const TaskSet& a, const TaskSet& b) { return time(a, b); }));
   out.all = kept.all, out.some = kept.some;
@@ -183,6 +186,8 @@ Expected<NetworkVerdict> Trial::judge() {
   if (!kept.all) out.reason = "the comparison was interrupted";
   TW_TRY(settle(kept.kept, out));
   if (kept.kept.empty()) out.some.reset();
+  else if (const auto made = libraries_.find(kept.kept); made != libraries_.end())
+    out.library = made->second;
   return out;
 }
 
@@ -205,7 +210,7 @@ Expected<NetworkProof> NetworkProof::begin(ProofRequest request, const Target& t
   std::error_code none;  // a log that is not there yet has nothing
   if (!std::filesystem::exists(now.log, none)) now.log.clear();
   TW_ASSIGN(NetworkLibrary before, NetworkLibrary::compile(request.options, now, target, stage));
-  TW_TRY(before.run());
+  if (!stops(request.options, before.report())) TW_TRY(before.run());
   return NetworkProof(std::move(request), target, std::move(before));
 }
 

@@ -48,6 +48,8 @@ struct NetworkVerdict {
   std::optional<Comparison> all = {}, some = {};  // as in KeptTasks
   std::vector<TaskClaim> rejected = {};           // tasks whose new records are marked
   int64_t records = 0;                            // marked records
+  // The network by the log, as the search leaves it; null: it is the one before
+  std::shared_ptr<const NetworkLibrary> library = nullptr;
   // The network by the log, as the search leaves it, against the one before; nullopt: not timed, or
   // it is the one before
   const std::optional<Comparison>& left() const { return rejected.empty() ? all : some; }
@@ -55,9 +57,11 @@ struct NetworkVerdict {
 
 class NetworkProof {
  public:
-  // Compiles the network by the log as it is, and runs it once. The target must outlive the proof.
+  // Compiles the network by the log as it is, and runs it once, unless the compile stops at a
+  // fault. The target must outlive the proof.
   static Expected<NetworkProof> begin(ProofRequest request, const Target& target,
                                       const OnStage& stage);
+  const NetworkLibrary& before() const { return before_; }
   // Seconds of the limit to keep for judge(); 0: without a limit
   double kept() const;
   // False: a compile and the runs would take too much of the limit.

@@ -2,8 +2,7 @@
 #pragma once
 #include <optional>
 
-#include "driver/tune/network_library.h"
-#include "driver/tune/tune_network.h"
+#include "driver/tune/network_proof.h"
 
 namespace tw {
 
@@ -13,23 +12,23 @@ Expected<Comparison> prove(const NetworkLibrary& without, const CompileOptions& 
                            const ScheduleOptions& schedules, const Target& target);
 
 // A compile that tunes its kernels first, up to a number of trials or a time limit. It starts with
-// a compile without tuning, and the limit counts from the end of that. The second library and the
-// proof are within the limit, too.
+// a compile by the log as it is, and the limit counts from the end of that. The second library and
+// the proof are within the limit, too.
 struct TunedCompile {
   CompileOptions options;
   ScheduleOptions schedules;  // log: the tuning's
   TuneRequest tuning;         // the scheduler's seconds are the limit; 0: none
 };
 // The result of a tuned compile. No outcome: there was no time for a search, or the first compile
-// stopped at a fault. An outcome without a proof: the second compile stopped at a fault.
+// stopped at a fault.
 struct TunedCompileReport {
-  // Report of the library that is kept: the tuned one only if it is surely faster
+  // Report of the library that is kept: with the schedules that gain, as the verdict says
   CompileReport report;
   double kept =
       0;  // seconds of the limit that a second library and the proof were expected to take
   std::optional<TuneOutcome> outcome;  // outcome->seconds counts everything
   std::optional<TunedNetwork> network;
-  std::optional<Comparison> proof;
+  std::optional<NetworkVerdict> verdict;
   double second = 0;  // seconds of the second library and the proof
 };
 Expected<TunedCompileReport> compile_tuned(TunedCompile request, const Target& target,
