@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+"""Tilewright beside TVM with its tuner MetaSchedule: each network is compiled by both, untuned, after --first and after --minutes minutes of tuning, and the
+six libraries are timed in turns, every time in a process of its own on as many cores as --threads says, for one.
+
+    python3 -m venv VENV
+    VENV/bin/pip install 'apache-tvm==0.27.*' apache-tvm-ffi==0.1.14.post1 onnx psutil cloudpickle tornado pandas scipy xgboost
+    metaschedule.py --tilewright BUILD/tilewright --python VENV/bin/python --folder OUT [--minutes 10] [--first 1] MODEL.onnx ...
+
+The environment has TVM alone: each of its builders loads PyTorch where that is installed, and is ended for taking so long. With apache-tvm-ffi 0.1.15
+apache-tvm 0.27 ends in a fault as its tuning begins.
+
+The minutes count from a process's start to its end and are for both searches alike. Tilewright is told them, so it searches once for either; MetaSchedule counts
+measurements, so it is ended from outside, and its records are copied as they stand after --first. Both build candidates on all cores. What a compile takes comes
+on top.
+
+OUT keeps everything, and called again it goes on where it was; --retry does again what failed. It takes 2 * MINUTES + FIRST and some five minutes a network,
+and writes OUT/metaschedule.md and OUT/metaschedule.json after each. A ratio is that of the least times, in brackets the median over the rounds of the ratio of
+a round's medians.
+"""
+import argparse
+import json
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import statistics
+import subprocess
+import time
+
+WORKER = pathlib.Path(__file__).resolve().parent / "metaschedule_worker.py"
+TOLERANCE = 1e-2   # of an output's range
+RECORDS = ("database_tuning_record.json", "database_workload.json")   # the former refers to the latter, so it is copied first
+
+
+class Failed(Exception):
+    pass
+
+
+def reason(code, text):
+    """How a process ended, with the last line that names an error, else the last line; a signal's trace has no such line."""
+    if code < 0:
+        return f"ended by {signal.Signals(-code).name}"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return f"exit code {code}: " + next((line for line in reversed(lines) if "Error" in line or "error:" in line), lines[-1] if lines else "no word")[:200]
+
+
+def run(command, timeout=1800):
+    try:
+        done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"not done after {timeout} s") from None
+    if done.returncode:
+        raise Failed(reason(done.returncode, done.stderr or done.stdout))
+    return done.stdout
+
+
+def processor_seconds(group):
+    """Of all processes of the group that run, and of those that they waited for."""
+    ticks = 0
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rsplit(")", 1)[1].split()
+        except (OSError, IndexError):   # it has ended
+            continue
+        if int(fields[2]) == group:
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def copy_records(source, to):
+    """Whole lines, as the search may be writing one; returns how many measurements there are."""
+    to.mkdir(parents=True, exist_ok=True)
+    for name in RECORDS:
+        text = (source / name).read_bytes() if (source / name).exists() else b""
+        (to / name).write_bytes(text[:text.rfind(b"\n") + 1])
+    return (to / RECORDS[0]).read_bytes().count(b"\n")
+
+
+def label(minutes):
+    return f"{minutes:g} min"
+
+
+class Network:
+    """One model's folder: libraries, logs, and state.json with what each step came to."""
+
+    def __init__(self, args, model):
+        self.args, self.model, self.folder = args, model, args.folder / model.stem
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.path, self.points = self.folder / "state.json", [label(args.first), label(args.minutes)]
+        self.state = json.loads(self.path.read_text()) if self.path.exists() else {"points": self.points, "threads": args.threads, "steps": {}, "rounds": []}
+        if (self.state["points"], self.state["threads"]) != (self.points, args.threads):
+            raise SystemExit(f"{self.folder} is of {' and '.join(self.state['points'])} on {self.state['threads']} thread(s): take another --folder")
+        if args.retry:
+            self.state["steps"] = {name: step for name, step in self.state["steps"].items() if "failed" not in step}
+        self.variants = [f"{side} {point}" for side in ("tilewright", "tvm") for point in ("untuned", *self.points)]
+
+    def save(self):
+        self.path.write_text(json.dumps(self.state, indent=1))
+
+    def step(self, name, work, *needed):
+        """Does it once; after a step that failed it has failed too."""
+        steps = self.state["steps"]
+        if name in steps:
+            return
+        lacking = next((n for n in needed if "failed" in steps[n]), None)
+        try:
+            steps[name] = {"failed": f"after {lacking}"} if lacking else work() or {}
+        except Failed as e:
+            steps[name] = {"failed": str(e)}
+        self.save()
+        print(f"{self.model.stem}: {name}: {steps[name].get('failed', 'done')}", flush=True)
+
+    def library(self, variant):
+        return self.folder / (variant.replace(" ", "-") + (".so" if variant.startswith("tilewright") else ""))
+
+    def compile(self, variant, *flags):
+        run([self.args.tilewright, "compile", self.model, "-t", self.args.target, "-o", self.library(variant), *flags])
+
+    def make_arrays(self):
+        run([self.args.tilewright, "run", self.library("tilewright untuned"), "--random", "1", "--save-inputs", self.folder / "inputs",
+             "-d", self.folder / "outputs"])
+
+    def tune_ours(self, minutes):
+        log = self.folder / f"tilewright-{label(minutes).replace(' ', '-')}.db"
+        log.unlink(missing_ok=True)   # of a search that was interrupted
+        start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        threads = ("--threads", self.args.threads)
+        told = run([self.args.tilewright, "tune", self.model, "-t", self.args.target, *threads, "--log", log, "--time", f"{minutes * 60:.0f}s", "--json"],
+                   timeout=minutes * 60 + 600)
+        seconds, after = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.compile(f"tilewright {label(minutes)}", "--log", log, *threads)
+        processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return {"measured": json.loads(told.splitlines()[-1])["trials"], "seconds": seconds, "processor_seconds": processor}
+
+    def worker(self, *words):
+        return [str(w) for w in (self.args.python, WORKER, *words, "--threads", self.args.threads)]
+
+    def records(self, point):
+        return self.folder / f"records-{point.replace(' ', '-')}"
+
+    def tune_tvm(self):
+        """Both points of one search; returns what was measured until each."""
+        live = self.folder / "records"
+        shutil.rmtree(live, ignore_errors=True)
+        result, start = {}, time.monotonic()
+        with open(self.folder / "tvm-tune.log", "w") as log:
+            process = subprocess.Popen(self.worker("tune", self.model, "--records", live), stdout=log, stderr=log, start_new_session=True)
+            try:
+                for point, minutes in zip(self.points, (self.args.first, self.args.minutes)):
+                    self.wait_until(process, start + minutes * 60)
+                    measured = copy_records(live, self.records(point))
+                    result[point] = {"measured": measured, "seconds": time.monotonic() - start, "processor_seconds": processor_seconds(process.pid)}
+            finally:
+                os.killpg(process.pid, signal.SIGKILL)   # it is waited for only below, so the number is still its own
+                process.wait()
+        return result
+
+    def wait_until(self, process, end):
+        while time.monotonic() < end:
+            ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if ended:
+                code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+                raise Failed("before its time: " + reason(code, (self.folder / "tvm-tune.log").read_text(errors="replace")))
+            time.sleep(0.05)
+
+    def build_tvm(self, variant, records):
+        run(self.worker("build", self.model, "--records", records, "--out", self.library(variant)))
+
+    def make(self):
+        self.step("tilewright untuned", lambda: self.compile("tilewright untuned"))
+        self.step("inputs", self.make_arrays, "tilewright untuned")
+        self.step("tvm untuned", lambda: self.build_tvm("tvm untuned", self.folder / "no-records"))
+        for point, minutes in zip(self.points, (self.args.first, self.args.minutes)):
+            self.step(f"tilewright {point}", lambda: self.tune_ours(minutes))
+        tuning = f"tvm tuning {' and '.join(self.points)}"
+        self.step(tuning, self.tune_tvm, "tvm untuned")
+        for point in self.points:
+            self.step(f"tvm {point}", lambda: self.build_tvm(f"tvm {point}", self.records(point)) or self.state["steps"][tuning][point], tuning)
+
+    def time_of(self, variant):
+        pinned = ["taskset", "-c", ",".join(map(str, sorted(os.sched_getaffinity(0))[-self.args.threads:]))]
+        if variant.startswith("tilewright"):
+            told = run([*pinned, self.args.tilewright, "bench", self.library(variant), "--random", "1", "--threads", self.args.threads,
+                        "--seconds", self.args.seconds, "--json"])
+            return json.loads(told)["ms"]
+        told = run([*pinned, *self.worker("time", "--out", self.library(variant), "--inputs", self.folder / "inputs", "--expected", self.folder / "outputs",
+                                          "--seconds", self.args.seconds)])
+        answer = json.loads(told.splitlines()[-1])
+        if not answer["error"] <= TOLERANCE:
+            raise Failed(f"wrong output: off by {answer['error']:.1e} of its range")
+        return answer["ms"]
+
+    def measure(self):
+        rounds, steps = self.state["rounds"], self.state["steps"]
+        while len(rounds) < self.args.rounds:
+            turn = {}
+            for variant in self.variants[::1 if len(rounds) % 2 else -1]:
+                if "failed" in steps[variant]:
+                    continue
+                try:
+                    times = self.time_of(variant)
+                    turn[variant] = {"least": min(times), "median": statistics.median(times)}
+                except Failed as e:
+                    steps[variant] = {**steps[variant], "failed": str(e)}
+            rounds.append(turn)
+            self.save()
+
+    def summary(self):
+        rounds, steps = self.state["rounds"], self.state["steps"]
+        good = [v for v in self.variants if "failed" not in steps[v]]
+        times = {v: {"least": min(r[v]["least"] for r in rounds), "median": statistics.median(r[v]["median"] for r in rounds)} for v in good}
+
+        def ratio(a, b):
+            if a not in good or b not in good:
+                return None
+            return {"least": times[a]["least"] / times[b]["least"], "median": statistics.median(r[a]["median"] / r[b]["median"] for r in rounds)}
+
+        ratios = {f"tvm / tilewright, {p}": ratio(f"tvm {p}", f"tilewright {p}") for p in ("untuned", *self.points)}
+        ratios |= {f"{side}, untuned / {p}": ratio(f"{side} untuned", f"{side} {p}") for side in ("tilewright", "tvm") for p in self.points}
+        return {"times": times, "ratios": ratios, "steps": steps, "rounds": len(rounds)}
+
+
+def table(head, rows):
+    return ["| " + " | ".join(line) + " |" for line in (head, ["---"] * len(head), *rows)]
+
+
+def both(value, digits):
+    return f"{value['least']:.{digits}f} ({value['median']:.{digits}f})" if value else "-"
+
+
+def effort(step):
+    return f"{step['measured']} in {step['processor_seconds'] / 60:.1f}" if "measured" in step else "-"
+
+
+def report(results):
+    first = next(iter(results.values()))
+    variants = [v for side in ("tilewright", "tvm") for v in first["steps"] if v.startswith(side) and "tuning" not in v]
+    tuned = [v for v in variants if "untuned" not in v]
+    rows = {name: [both(r["times"].get(v), 3) for v in variants] for name, r in results.items()}
+    lines = ["Milliseconds of a run, least (median):", "", *table(["network", *variants], [[name, *row] for name, row in rows.items()])]
+    rows = {name: [both(ratio, 2) for ratio in r["ratios"].values()] for name, r in results.items()}
+    lines += ["", "Ratios, of the least times (median):", "", *table(["network", *first["ratios"]], [[name, *row] for name, row in rows.items()])]
+    rows = {name: [effort(r["steps"][v]) for v in tuned] for name, r in results.items()}
+    lines += ["", "Candidates measured, in minutes of processor time:", "", *table(["network", *tuned], [[name, *row] for name, row in rows.items()])]
+    failures = [f"* {name}: {step}: {told['failed']}" for name, r in results.items() for step, told in r["steps"].items() if "failed" in told]
+    return "\n".join(lines + ["", *failures]).rstrip() + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tilewright", type=pathlib.Path, required=True)
+    parser.add_argument("--python", type=pathlib.Path, required=True, help="the interpreter that has apache-tvm")
+    parser.add_argument("--folder", type=pathlib.Path, required=True)
+    parser.add_argument("--target", default="host")
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--first", type=float, default=1)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--seconds", type=float, default=0.5, help="timed of a library in a round")
+    parser.add_argument("--retry", action="store_true")
+    parser.add_argument("models", nargs="+", type=pathlib.Path, metavar="MODEL.onnx")
+    args = parser.parse_args()
+    for name in ("tilewright", "python", "folder"):   # not resolve(): a virtual environment's interpreter is a link
+        setattr(args, name, pathlib.Path(os.path.abspath(getattr(args, name))))
+    results = {}
+    for model in args.models:
+        network = Network(args, model.resolve())
+        network.make()
+        network.measure()
+        results[model.stem] = network.summary()
+        (args.folder / "metaschedule.json").write_text(json.dumps(results, indent=1))
+        (args.folder / "metaschedule.md").write_text(report(results))
+    print(report(results), end="")
+
+
+if __name__ == "__main__":
+    main()
