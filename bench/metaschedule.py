@@ -7,7 +7,8 @@ six libraries are timed in turns, every time in a process of its own on as many 
     metaschedule.py --tilewright BUILD/tilewright --python VENV/bin/python --folder OUT [--minutes 10] [--first 1] MODEL.onnx ...
 
 The environment has TVM alone: each of its builders loads PyTorch where that is installed, and is ended for taking so long. With apache-tvm-ffi 0.1.15
-apache-tvm 0.27 ends in a fault as its tuning begins.
+apache-tvm 0.27 ends in a fault as its tuning begins. Builders and the runner get two minutes a candidate, not half a one: each loads TVM anew, which takes seconds,
+and on a busy machine all were ended before they had built anything.
 
 The minutes count from a process's start to its end and are for both searches alike. Tilewright is told them, so it searches once for either; MetaSchedule counts
 measurements, so it is ended from outside, and its records are copied as they stand after --first. Both build candidates on all cores. What a compile takes comes
@@ -26,6 +27,7 @@ import shutil
 import signal
 import statistics
 import subprocess
+import sys
 import time
 
 WORKER = pathlib.Path(__file__).resolve().parent / "metaschedule_worker.py"
@@ -263,6 +265,7 @@ def main():
     args = parser.parse_args()
     for name in ("tilewright", "python", "folder"):   # not resolve(): a virtual environment's interpreter is a link
         setattr(args, name, pathlib.Path(os.path.abspath(getattr(args, name))))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))   # so that a search ends with this script
     results = {}
     for model in args.models:
         network = Network(args, model.resolve())

@@ -19,6 +19,7 @@ import numpy as np
 import rival_truth
 
 ENDLESS = 10**6   # trials
+PATIENCE = 120    # seconds
 WARMUP = 3        # runs, as many as tilewright bench takes
 
 
@@ -28,28 +29,40 @@ def target(threads):
     return tvm.target.Target({"kind": "llvm", "mcpu": codegen.llvm_get_system_cpu(), "num-cores": threads})
 
 
-def run_pipeline(args, model, trials):
-    """The module, tuned or with what the records have, and its weights."""
+def load(path):
+    """The ONNX model, its module, and its weights."""
+    import onnx
     from tvm import relax
     from tvm.relax.frontend.onnx import from_onnx
+    model = onnx.load(str(path))
     module, weights = relax.frontend.detach_params(from_onnx(model, keep_params_in_input=True))
-    args.records.mkdir(parents=True, exist_ok=True)
-    pipeline = relax.get_pipeline("static_shape_tuning", target=target(args.threads), total_trials=trials, work_dir=str(args.records), cpu_weight_prepack=True)
-    return pipeline(module), weights["main"]
+    return model, module, weights["main"]
 
 
 def tune(args):
-    import onnx
-    run_pipeline(args, onnx.load(str(args.model)), ENDLESS)
+    """As the pipeline static_shape_tuning does, with more time for builders and runner, which it has no setting for."""
+    import tvm
+    from tvm import relax
+    from tvm.s_tir import meta_schedule
+    args.records.mkdir(parents=True, exist_ok=True)
+    passes = [relax.transform.DecomposeOpsForInference(), relax.transform.CanonicalizeBindings(), relax.get_pipeline("zero"),
+              relax.transform.AttachAttrLayoutFreeBuffers()]
+    chip = target(args.threads)
+    with chip:
+        module = tvm.transform.Sequential(passes)(load(args.model)[1])
+    builder = meta_schedule.builder.LocalBuilder(timeout_sec=PATIENCE)
+    runner = meta_schedule.runner.LocalRunner(timeout_sec=PATIENCE)
+    meta_schedule.relax_integration.tune_relax(module, {}, chip, str(args.records), ENDLESS, builder=builder, runner=runner, seed=1)
 
 
 def build(args):
-    import onnx
     import tvm
     from tvm import relax
-    model = onnx.load(str(args.model))
-    module, weights = run_pipeline(args, model, 0)
-    program = tvm.compile(module, target=target(args.threads))
+    model, module, weights = load(args.model)
+    chip = target(args.threads)
+    args.records.mkdir(parents=True, exist_ok=True)
+    module = relax.get_pipeline("static_shape_tuning", target=chip, total_trials=0, work_dir=str(args.records), cpu_weight_prepack=True)(module)
+    program = tvm.compile(module, target=chip)
     machine = relax.VirtualMachine(program, tvm.cpu())
     if any(name.name_hint == "main_transform_params" for name in module.functions):
         weights = machine["main_transform_params"](weights)
