@@ -10,12 +10,12 @@ The environment has TVM alone: each of its builders loads PyTorch where that is 
 apache-tvm 0.27 ends in a fault as its tuning begins. Builders and the runner get two minutes a candidate, not half a one: each loads TVM anew, which takes seconds,
 and on a busy machine all were ended before they had built anything.
 
-The minutes count from a process's start to its end and are for both searches alike. Tilewright is told them, so it searches once for either; MetaSchedule counts
-measurements, so it is ended from outside, and its records are copied as they stand after --first. Both build candidates on all cores. What a compile takes comes
-on top.
+The minutes count from a process's start and are for both searches alike, and each tool searches once for either. MetaSchedule counts measurements and knows no
+time: after the minutes its runner measures nothing more, and what was measured is written down. Both build candidates on all cores. What a compile takes comes on
+top.
 
-OUT keeps everything, and called again it goes on where it was; --retry does again what failed. It takes 2 * MINUTES + FIRST and some five minutes a network,
-and writes OUT/metaschedule.md and OUT/metaschedule.json after each. A ratio is that of the least times, in brackets the median over the rounds of the ratio of
+OUT keeps everything, and called again it goes on where it was; --retry does again what failed. It takes 2 * (MINUTES + FIRST) and some five minutes a
+network, and writes OUT/metaschedule.md and OUT/metaschedule.json after each. A ratio is that of the least times, in brackets the median over the rounds of the ratio of
 a round's medians.
 """
 import argparse
@@ -32,7 +32,7 @@ import time
 
 WORKER = pathlib.Path(__file__).resolve().parent / "metaschedule_worker.py"
 TOLERANCE = 1e-2   # of an output's range
-RECORDS = ("database_tuning_record.json", "database_workload.json")   # the former refers to the latter, so it is copied first
+GRACE = 120        # seconds that MetaSchedule may take to write down what it measured
 
 
 class Failed(Exception):
@@ -70,13 +70,11 @@ def processor_seconds(group):
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def copy_records(source, to):
-    """Whole lines, as the search may be writing one; returns how many measurements there are."""
-    to.mkdir(parents=True, exist_ok=True)
-    for name in RECORDS:
-        text = (source / name).read_bytes() if (source / name).exists() else b""
-        (to / name).write_bytes(text[:text.rfind(b"\n") + 1])
-    return (to / RECORDS[0]).read_bytes().count(b"\n")
+def measured_in(records):
+    """How many candidates that ran; a failed one has a time of 1e10 seconds."""
+    path = records / "database_tuning_record.json"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return sum(min(json.loads(line)[1][1]) < 1e9 for line in lines)
 
 
 def label(minutes):
@@ -138,33 +136,34 @@ class Network:
     def worker(self, *words):
         return [str(w) for w in (self.args.python, WORKER, *words, "--threads", self.args.threads)]
 
-    def records(self, point):
-        return self.folder / f"records-{point.replace(' ', '-')}"
-
-    def tune_tvm(self):
-        """Both points of one search; returns what was measured until each."""
-        live = self.folder / "records"
-        shutil.rmtree(live, ignore_errors=True)
-        result, start = {}, time.monotonic()
-        with open(self.folder / "tvm-tune.log", "w") as log:
-            process = subprocess.Popen(self.worker("tune", self.model, "--records", live), stdout=log, stderr=log, start_new_session=True)
+    def tune_tvm(self, minutes):
+        variant = f"tvm {label(minutes)}"
+        records, log = self.folder / variant.replace(" ", "-records-", 1).replace(" ", "-"), self.folder / f"tvm-tune-{minutes:g}.log"
+        shutil.rmtree(records, ignore_errors=True)   # of a search that was interrupted
+        start = time.monotonic()
+        with open(log, "w") as out:
+            command = self.worker("tune", self.model, "--records", records, "--seconds", minutes * 60)
+            process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
             try:
-                for point, minutes in zip(self.points, (self.args.first, self.args.minutes)):
-                    self.wait_until(process, start + minutes * 60)
-                    measured = copy_records(live, self.records(point))
-                    result[point] = {"measured": measured, "seconds": time.monotonic() - start, "processor_seconds": processor_seconds(process.pid)}
+                code = self.wait(process, start + minutes * 60 + GRACE)
+                result = {"seconds": time.monotonic() - start, "processor_seconds": processor_seconds(process.pid)}
             finally:
-                os.killpg(process.pid, signal.SIGKILL)   # it is waited for only below, so the number is still its own
+                os.killpg(process.pid, signal.SIGKILL)   # its pools too; it is waited for only below, so the number is still its own
                 process.wait()
-        return result
+        if code:
+            raise Failed("the tuning: " + reason(code, log.read_text(errors="replace")))
+        self.build_tvm(variant, records)
+        return {"measured": measured_in(records), **result}
 
-    def wait_until(self, process, end):
+    @staticmethod
+    def wait(process, end):
+        """The exit code, negative a signal; None where it had to be ended."""
         while time.monotonic() < end:
             ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if ended:
-                code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
-                raise Failed("before its time: " + reason(code, (self.folder / "tvm-tune.log").read_text(errors="replace")))
+                return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
             time.sleep(0.05)
+        return None
 
     def build_tvm(self, variant, records):
         run(self.worker("build", self.model, "--records", records, "--out", self.library(variant)))
@@ -175,10 +174,7 @@ class Network:
         self.step("tvm untuned", lambda: self.build_tvm("tvm untuned", self.folder / "no-records"))
         for point, minutes in zip(self.points, (self.args.first, self.args.minutes)):
             self.step(f"tilewright {point}", lambda: self.tune_ours(minutes))
-        tuning = f"tvm tuning {' and '.join(self.points)}"
-        self.step(tuning, self.tune_tvm, "tvm untuned")
-        for point in self.points:
-            self.step(f"tvm {point}", lambda: self.build_tvm(f"tvm {point}", self.records(point)) or self.state["steps"][tuning][point], tuning)
+            self.step(f"tvm {point}", lambda: self.tune_tvm(minutes), "tvm untuned")
 
     def time_of(self, variant):
         pinned = ["taskset", "-c", ",".join(map(str, sorted(os.sched_getaffinity(0))[-self.args.threads:]))]
@@ -237,7 +233,7 @@ def effort(step):
 
 def report(results):
     first = next(iter(results.values()))
-    variants = [v for side in ("tilewright", "tvm") for v in first["steps"] if v.startswith(side) and "tuning" not in v]
+    variants = [v for side in ("tilewright", "tvm") for v in first["steps"] if v.startswith(side)]
     tuned = [v for v in variants if "untuned" not in v]
     rows = {name: [both(r["times"].get(v), 3) for v in variants] for name, r in results.items()}
     lines = ["Milliseconds of a run, least (median):", "", *table(["network", *variants], [[name, *row] for name, row in rows.items()])]

@@ -1,23 +1,29 @@
 #!/usr/bin/env python3
 """TVM's side of metaschedule.py, by the interpreter that has apache-tvm: a step a process.
 
-    metaschedule_worker.py tune MODEL.onnx --records DIR     MetaSchedule, until it is ended from outside
+    metaschedule_worker.py tune MODEL.onnx --records DIR --seconds S     MetaSchedule
     metaschedule_worker.py build MODEL.onnx --records DIR --out DIR    with the records as they stand; none: untuned
     metaschedule_worker.py time --out DIR --inputs DIR --expected DIR --seconds S    says {"ms": [...], "error": ...}
 
 Weights are parameters that TVM may lay out anew before the first run (cpu_weight_prepack), as its documentation recommends for processors. The
 times are TVM's own (time_evaluator), every run by itself, without Python around it.
+
+MetaSchedule knows no time. Its runner is wrapped: after the seconds it measures nothing more. Its scheduler writes the records of a kernel down when it returns
+to that kernel, in the first lap after all others, so its builder is wrapped too: what was measured is written down before anything else is built.
 """
 import argparse
 import json
 import os
 import pathlib
 import sys
+import threading
+import time as clock
 
 import numpy as np
 
 import rival_truth
 
+START = clock.monotonic()
 ENDLESS = 10**6   # trials
 PATIENCE = 120    # seconds
 WARMUP = 3        # runs, as many as tilewright bench takes
@@ -39,20 +45,72 @@ def load(path):
     return model, module, weights["main"]
 
 
+class Limit:
+    """The time of a search: it ends at once while nothing is measured, else when the results are written down."""
+
+    def __init__(self, seconds):
+        self.end, self.measured = START + seconds, False   # measured: there are results in no record
+        threading.Thread(target=self.watch, daemon=True).start()
+
+    def over(self):
+        return clock.monotonic() >= self.end
+
+    def watch(self):
+        clock.sleep(max(0, self.end - clock.monotonic()))
+        self.leave()
+
+    def leave(self):
+        if self.over() and not self.measured:
+            os._exit(0)
+
+
+def limited(limit, scheduler):
+    """A builder and a runner for meta_schedule that keep to the limit."""
+    from tvm.ir.utils import derived_object
+    from tvm.s_tir import meta_schedule
+    from tvm.s_tir.meta_schedule.runner.local_runner import LocalRunnerFuture
+
+    @derived_object
+    class Builder(meta_schedule.builder.PyBuilder):
+        def __init__(self):
+            super().__init__()
+            self.inner = meta_schedule.builder.LocalBuilder(timeout_sec=PATIENCE)
+
+        def build(self, inputs):
+            for task in range(len(scheduler.tasks_)):
+                scheduler.touch_task(task)   # writes down what its runner has
+            limit.measured = False
+            limit.leave()
+            return self.inner.build(inputs)
+
+    @derived_object
+    class Runner(meta_schedule.runner.PyRunner):
+        def __init__(self):
+            super().__init__()
+            self.inner = meta_schedule.runner.LocalRunner(timeout_sec=PATIENCE)
+
+        def run(self, inputs):
+            limit.measured = not limit.over()
+            limit.leave()
+            return [LocalRunnerFuture(error_message="out of time") if limit.over() else self.inner.run([candidate])[0] for candidate in inputs]
+
+    return Builder(), Runner()
+
+
 def tune(args):
-    """As the pipeline static_shape_tuning does, with more time for builders and runner, which it has no setting for."""
+    """As the pipeline static_shape_tuning does, which takes no builder and no runner."""
     import tvm
     from tvm import relax
     from tvm.s_tir import meta_schedule
     args.records.mkdir(parents=True, exist_ok=True)
+    limit, scheduler = Limit(args.seconds), meta_schedule.task_scheduler.GradientBased()
     passes = [relax.transform.DecomposeOpsForInference(), relax.transform.CanonicalizeBindings(), relax.get_pipeline("zero"),
               relax.transform.AttachAttrLayoutFreeBuffers()]
     chip = target(args.threads)
     with chip:
         module = tvm.transform.Sequential(passes)(load(args.model)[1])
-    builder = meta_schedule.builder.LocalBuilder(timeout_sec=PATIENCE)
-    runner = meta_schedule.runner.LocalRunner(timeout_sec=PATIENCE)
-    meta_schedule.relax_integration.tune_relax(module, {}, chip, str(args.records), ENDLESS, builder=builder, runner=runner, seed=1)
+    builder, runner = limited(limit, scheduler)
+    meta_schedule.relax_integration.tune_relax(module, {}, chip, str(args.records), ENDLESS, builder=builder, runner=runner, task_scheduler=scheduler, seed=1)
 
 
 def build(args):
@@ -109,6 +167,8 @@ def main():
         sub.add_argument("--records", type=pathlib.Path, required=True)
         if step is build:
             sub.add_argument("--out", type=pathlib.Path, required=True)
+        else:
+            sub.add_argument("--seconds", type=float, required=True)
     sub = steps.add_parser("time")
     sub.set_defaults(step=time)
     for folder in ("--out", "--inputs", "--expected"):
