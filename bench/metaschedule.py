@@ -235,7 +235,7 @@ class Network:
         ratios = {f"tvm / tilewright, {p}": ratio(f"tvm {p}", f"tilewright {p}") for p in ("untuned", *self.points)}
         ratios |= {f"{side}, untuned / {p}": ratio(f"{side} untuned", f"{side} {p}") for side in ("tilewright", "tvm") for p in self.points}
         shares = [r[v]["share"] for r in rounds for v in good]
-        return {"times": times, "ratios": ratios, "steps": steps, "rounds": len(rounds), "share": statistics.median(shares)}
+        return {"variants": self.variants, "times": times, "ratios": ratios, "steps": steps, "rounds": len(rounds), "share": statistics.median(shares)}
 
 
 def table(head, rows):
@@ -252,7 +252,7 @@ def effort(step):
 
 def report(results):
     first = next(iter(results.values()))
-    variants = [v for side in ("tilewright", "tvm") for v in first["steps"] if v.startswith(side)]
+    variants = first["variants"]
     tuned = [v for v in variants if "untuned" not in v]
     rows = {name: [both(r["times"].get(v), 3) for v in variants] for name, r in results.items()}
     lines = ["Milliseconds of a run, least (median):", "", *table(["network", *variants], [[name, *row] for name, row in rows.items()])]
