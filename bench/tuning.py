@@ -2,9 +2,9 @@
 """What tuning gains on whole networks: each model is compiled with default schedules, tuned, compiled with the log, and the two libraries run in
 turns, every run in a process of its own. A ratio is the median over the rounds of the default one's median time over the tuned one's.
 
-    tuning.py --tilewright BUILD/tilewright --folder OUT [--time 120s | --trials 1000] [--rounds 7] [--rivals rivals.json] MODEL.onnx ...
+    tuning.py --tilewright BUILD/tilewright --folder OUT [--time 120s | --trials 1000 | --in-compile one-shot] [--rounds 7] [--rivals rivals.json] MODEL.onnx ...
 
-Nine models of two minutes each take half an hour. --rivals: the JSON file of compare_rivals.py, whose best rival stands beside ours (of another run:
+Nine models of two minutes each take half an hour. --in-compile: the words of `compile --tune` make the tuned library, and nothing is tuned before. --rivals: the JSON file of compare_rivals.py, whose best rival stands beside ours (of another run:
 for orientation). Writes OUT/tuning.md and OUT/tuning.json after each model, and keeps the log in OUT/tuning.db; called again it goes on with the models
 that are missing.
 """
@@ -57,8 +57,14 @@ def measure(args, model, folder):
     libraries = {name: folder / f"{model.stem}.{name}.so" for name in ("default", "tuned")}
     log = args.folder / "tuning.db"
     run(args.tilewright, "compile", model, "-t", args.target, "-o", libraries["default"])
-    trials, seconds = tune(args, model, log)
-    run(args.tilewright, "compile", model, "-t", args.target, "--log", log, "-o", libraries["tuned"])
+    if args.in_compile:
+        start = time.monotonic()
+        own = ("--log", folder / "own.db") if args.in_compile != "one-shot" else ()
+        run(args.tilewright, "compile", model, "-t", args.target, "--tune", args.in_compile, *own, "-o", libraries["tuned"])
+        trials, seconds = 0, time.monotonic() - start
+    else:
+        trials, seconds = tune(args, model, log)
+        run(args.tilewright, "compile", model, "-t", args.target, "--log", log, "-o", libraries["tuned"])
     times = time_both(args, libraries)
     for library in libraries.values():
         library.unlink()
@@ -66,7 +72,7 @@ def measure(args, model, folder):
 
 
 def line_of(name, result, rivals):
-    cells = [name, str(result["trials"]), f"{result['minutes']:.1f}"]
+    cells = [name, str(result["trials"]), f"{result['minutes']:.2f}"]
     for threads in THREADS:
         default, tuned = result["times"][f"default {threads}"], result["times"][f"tuned {threads}"]
         ratio, low, high = interval([a / b for a, b in zip(default, tuned)])
@@ -82,6 +88,7 @@ def main():
     parser.add_argument("--folder", required=True, type=pathlib.Path)
     parser.add_argument("--time", default="120s")
     parser.add_argument("--trials", type=int, default=0, help="instead of --time")
+    parser.add_argument("--in-compile", default="", metavar="WORDS", help="of compile --tune: one-shot, one-shot:4, 10s")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--rivals", type=pathlib.Path)
