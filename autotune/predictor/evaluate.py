@@ -107,13 +107,15 @@ def bootstrap(outcomes, draws):
 
 
 def ahead(ours, theirs, draws):
-    """How far some outcomes are ahead of others in mean top-1 and top-5: [lead, low, high] of each, 95 % of draws of families, the same ones
-    for both. None: they are not of the same tasks."""
-    if ours[0].tasks != theirs[0].tasks:
-        return None
-    lead = np.mean([o.each()[:, :2] for o in ours], 0) - np.mean([o.each()[:, :2] for o in theirs], 0)
-    drawn = np.percentile([lead[chosen].mean(0) for chosen in drawn_tasks(ours[0].families, draws)], [2.5, 97.5], axis=0)
-    return [[float(mean), float(low), float(high)] for mean, low, high in zip(lead.mean(0), *drawn)]
+    """How far some outcomes are ahead of others in mean top-1 and top-5 on the tasks that both have: their number, and [lead, low, high] of
+    each, 95 % of draws of families, the same ones for both."""
+    common, ours_at, theirs_at = np.intersect1d(ours[0].tasks, theirs[0].tasks, return_indices=True)
+    if not len(common):
+        return 0, []
+    lead = np.mean([o.each()[ours_at, :2] for o in ours], 0) - np.mean([o.each()[theirs_at, :2] for o in theirs], 0)
+    families = np.array(ours[0].families)[ours_at]
+    drawn = np.percentile([lead[chosen].mean(0) for chosen in drawn_tasks(families, draws)], [2.5, 97.5], axis=0)
+    return len(common), [[float(mean), float(low), float(high)] for mean, low, high in zip(lead.mean(0), *drawn)]
 
 
 def leads(rows, draws, title=OURS):
@@ -123,7 +125,7 @@ def leads(rows, draws, title=OURS):
     if ours is None:
         return ours, {}
     leads_ = {name: ahead(rows[ours], outcomes, draws) for name, outcomes in rows.items() if name != ours}
-    return ours, {name: lead for name, lead in leads_.items() if lead}
+    return ours, {name: (count, lead) for name, (count, lead) in leads_.items() if count}
 
 
 def row_of(outcomes, draws):
@@ -302,6 +304,10 @@ def line(cells):
     return "| " + " | ".join(cells) + " |"
 
 
+def lead_cells(count, both):
+    return [str(count), *(cell for lead, low, high in both for cell in (f"{lead:+.3f}", f"{low:+.3f} to {high:+.3f}"))]
+
+
 def markdown_platform(name, part, split):
     rows = part["rows"]
     out = [f"## {name}", "", f"{part['tasks']} tasks of {split}, pools of {part['least_pool']} to {part['most_pool']} programs "
@@ -316,9 +322,8 @@ def markdown_platform(name, part, split):
                          *(f"{x:.3f}" for x in row["mean"][1:]), "{:.3f} to {:.3f}".format(*row["mean_interval"]), f"{row['least']:.3f}"]))
     if part["leads"]:
         out += ["", f"How far '{part['ours']}' is ahead, as means over tasks; 95 % of draws of families, the same for both:", "",
-                line(["method", "top-1", "95 %", "top-5", "95 %"]), line(["---"] * 5)]
-        out += [line([title, *(cell for lead, low, high in both for cell in (f"{lead:+.3f}", f"{low:+.3f} to {high:+.3f}"))])
-                for title, both in part["leads"].items()]
+                line(["method", "tasks", "top-1", "95 %", "top-5", "95 %"]), line(["---"] * 6)]
+        out += [line([title, *lead_cells(count, both)]) for title, (count, both) in part["leads"].items()]
     families = sorted({family for row in rows.values() for family in row["networks"]})
     out += ["", "Top-1 / top-5 of each network:", "", line(["method", *families]), line(["---"] * (1 + len(families)))]
     for title, row in rows.items():

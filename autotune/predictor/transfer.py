@@ -117,8 +117,8 @@ def part(corpus, target, results, split, left_out):
 
 def lead_lines(rows, results):
     """How far sources and a share of labels are ahead of the same labels alone, and of each copy."""
-    out = ["", "How far sources and a share are ahead, 95 % of draws of families:", "", "| method | of | top-1 | 95 % | top-5 | 95 % |",
-           "| --- | --- | --- | --- | --- | --- |"]
+    out = ["", "How far sources and a share are ahead, 95 % of draws of families:", "", "| method | of | tasks | top-1 | 95 % | top-5 | 95 % |",
+           "| --- | --- | --- | --- | --- | --- | --- |"]
     copies = [title for title in rows if title.startswith("copy of")]
     for name, cells in results.items():
         for count, share in sorted(cells):
@@ -126,8 +126,9 @@ def lead_lines(rows, results):
                 continue
             title = title_of(name, count, share)
             for other in [title_of(name, 0, share), *copies]:
-                if lead := evaluate.ahead(rows[title], rows[other], DRAWS):
-                    out.append(evaluate.line([title, other, *(x for at in lead for x in (f"{at[0]:+.3f}", f"{at[1]:+.3f} to {at[2]:+.3f}"))]))
+                count, both = evaluate.ahead(rows[title], rows[other], DRAWS)
+                if count:
+                    out.append(evaluate.line([title, other, *evaluate.lead_cells(count, both)]))
     return out
 
 

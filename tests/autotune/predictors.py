@@ -184,6 +184,12 @@ def check_pools():
         rows = {title: row["mean"][:2] for title, row in parts[kind]["rows"].items()}
         assert rows["default schedule"] == [0.5, 0.5] and rows["best of rules"] == [1, 1] and np.allclose(rows["copy of b's times"], copy), rows
         assert "copy of c's times, the same chip" not in rows and (best is None or rows["best of the pool"][0] == best), rows
+    made = []
+    for at, times in enumerate(([2.0, 4.0], [8.0])):   # the first knows two tasks, the second the last of these
+        made.append(evaluate.Outcome())
+        for number, time in enumerate(times):
+            made[-1].add(evaluate.Pool(number + at, None, None, 2.0, "f"), [time] * 3)
+    assert evaluate.ahead([made[0]], [made[1]], 5) == (1, [[0.25, 0.25, 0.25]] * 2)
     chip = data.chip_of({"machine": "AMD EPYC, 2 cores, L2 512K, features 7d"})
     assert chip == data.chip_of({"machine": "AMD EPYC, 4 cores, L2 512K, features 0c"}) == "AMD EPYC, L2 512K"
     assert chip != data.chip_of({"machine": "AMD EPYC, 2 cores, L2 1024K, features 7d"})
@@ -268,7 +274,7 @@ def check_transfer(place, features, corpus, folder):
     table = transfer.table(corpus, 0, [1], results, arguments)
     assert "| TenSet-MLP, 1 source, 50% of the labels | 6 |" in table and "| copy of narrow's times | 6 |" in table
     assert "| TenSet-MLP, 1 source, 50% of the labels | TenSet-MLP, no source, 50% of the labels | " in table
-    assert "| TenSet-MLP, 1 source, 50% of the labels | copy of narrow's times | -" in table
+    assert "| TenSet-MLP, 1 source, 50% of the labels | copy of narrow's times | 6 | -" in table
     assert json.loads((folder / "transfer" / "mlp-0-1-0.5-programs" / "config.json").read_text())["config"]["epochs"] == 2
     assert transfer.others(corpus, 0) == [1]
     assert transfer.agreement(corpus)["wide", "narrow"][0] > 0.9
