@@ -126,9 +126,9 @@ def lead_lines(rows, results):
                 continue
             title = title_of(name, count, share)
             for other in [title_of(name, 0, share), *copies]:
-                count, both = evaluate.ahead(rows[title], rows[other], DRAWS)
-                if count:
-                    out.append(evaluate.line([title, other, *evaluate.lead_cells(count, both)]))
+                common, both = evaluate.ahead(rows[title], rows[other], DRAWS)
+                if common:
+                    out.append(evaluate.line([title, other, *evaluate.lead_cells(common, both)]))
     return out
 
 
