@@ -7,7 +7,7 @@
 # networks need it. DIR are an exported data set and its features in the place of datasets/tileset-1 and of FOLDER/features. The parts:
 #   features    of all programs, for training                          -> FOLDER/features
 #   train       every model on x86-64-v4 (one thread), or on several platforms; every seed -> FOLDER/study/runs
-#   tables      top-1, 5 and 10 on test families, of all that is trained -> FOLDER/study/tables.md
+#   tables      top-1, 5 and 10 on test families, of all that is trained -> FOLDER/study/tables*.md
 #   shipped     the rankers that are shipped, from all data sets of times, on direct kernels and on Winograd's -> FOLDER/shipped/*.md
 #   transfer    MTL-TLP and the ranker with few labels, to chips that are left out and to another instruction set -> FOLDER/study/transfer-*.md
 #   vdla        the ranker on counted cycles, with few and all labels  -> FOLDER/vdla/study/transfer-0.md
@@ -87,7 +87,12 @@ if has train; then
   names=${only:-$papers,mtl-tlp,ranker-light,ranker}
   for name in ${names//,/ }; do study --parts train --platforms "$(platforms_of "$name")" --only "$name"; done
 fi
-if has tables; then study --parts tables --platforms $platform --only xgboost; fi
+if has tables; then
+  study --parts tables --platforms $platform --only xgboost
+  for algorithm in direct winograd; do
+    python -m predictor.evaluate --data "$data" --runs "$folder/study/runs" --algorithm $algorithm --out "$folder/study/tables-$algorithm.md" > /dev/null
+  done
+fi
 if has shipped; then
   scripts/train_predictors.sh "$folder/shipped"
   for set in tileset-1 tileset-winograd; do

@@ -128,6 +128,13 @@ def is_learnable(corpus, platform):
     return any(np.isfinite(corpus.seconds[platform, corpus.programs(task)]).any() for task in corpus.split("train"))
 
 
+def keep_algorithm(corpus, start):
+    """Takes the tasks of algorithms with other names out of all splits."""
+    for task in corpus.tasks:
+        if not task.algorithm.startswith(start):
+            task.split = ""
+
+
 def unit(text, seed):
     """A number in [0, 1) that only the text and the seed decide."""
     digest = hashlib.sha256(f"{seed} {text}".encode()).digest()

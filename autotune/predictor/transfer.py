@@ -6,8 +6,8 @@ Sources are platforms with the same kind of labels whose chips are others, those
 also of the same chip. Each configuration is trained from one source, from two and so on, without labels of the target and with shares of
 them, and from the target alone with the same shares: these take as many steps as with all labels. All target labels without a source are
 there too. Beside them stand copies of the order of other platforms' times, which need the labels of the very programs, and all that learns
-nothing. `recovered` is the part of the gap between the first source alone and all labels alone that is closed. The rank correlation between
-platforms says how much there is to learn. Pools with and without what rules made stand side by side, as in `evaluate.py`.
+nothing. `recovered` is the part of the gap between the first source alone and all labels alone that is closed, where there is one. The rank
+correlation between platforms says how much there is to learn. Pools with and without what rules made stand side by side, as in `evaluate.py`.
 """
 import argparse
 import itertools
@@ -55,10 +55,13 @@ def job(name, platforms, share, seed, arguments, changes=()):
     return train.parser().parse_args(line)
 
 
-def longer(name, share, arguments):
-    """So many epochs that a share of labels is learned from in as many steps as all of them."""
+def longer(corpus, target, name, share, arguments):
+    """So many epochs that a share of labels is learned from in as many steps as all of them; an epoch has a step at least."""
     config = configs.load(name, arguments.set)
-    return [f"{key}={round(config[key] / share)}" for key in ("epochs", "patience")]
+    size = config["loss"].get("size", 1) * config["loss"].get("length", 1)
+    labels = sum(np.isfinite(corpus.seconds[target, corpus.programs(task)]).sum() for task in corpus.split("train"))
+    times = np.ceil(labels / size) / np.ceil(labels * share / size)
+    return [f"{key}={round(config[key] * times)}" for key in ("epochs", "patience")]
 
 
 def scores_of(corpus, options):
@@ -77,7 +80,7 @@ def measured(corpus, target, name, sources, arguments):
     add(0, 1.0, [target])
     for share in arguments.shares:
         if share < 1:
-            add(0, share, [target], longer(name, share, arguments))
+            add(0, share, [target], longer(corpus, target, name, share, arguments))
     for count in range(1, len(sources) + 1):
         add(count, 0.0, sources[:count])
         for share in arguments.shares:
@@ -109,7 +112,7 @@ def part(corpus, target, results, split, left_out):
         made = {key: [evaluate.outcome_of(pools, scores) for scores in seeds] for key, seeds in cells.items()}
         low, high = (np.mean([o.mean()[0] for o in made[key]]) if key in made else None for key in ((1, 0.0), (0, 1.0)))
         for (count, share), outcomes in sorted(made.items()):
-            gap = "" if low is None or abs(high - low) < 1e-9 else f"{(np.mean([o.mean()[0] for o in outcomes]) - low) / (high - low):.2f}"
+            gap = "" if low is None or high <= low else f"{(np.mean([o.mean()[0] for o in outcomes]) - low) / (high - low):.2f}"
             add(title_of(name, count, share), outcomes, gap)
         rows.update({title_of(name, *key): outcomes for key, outcomes in made.items()})
     return lines + lead_lines(rows, results)

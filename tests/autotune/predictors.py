@@ -146,6 +146,8 @@ def check_algorithms(folder):
     assert corpus.layer_of.tolist() == [0, 1, 0] and corpus.tasks[2].algorithm == "winograd_f4"
     assert corpus.speeds(0).tolist() == [0.25, 0.5, 1.0, 0.5, 1.0, 0.125]
     assert sorted(programs.tolist() for _, programs in batches.Examples(corpus, [0, 1, 2], [0]).groups) == [[0, 1, 4, 5], [2, 3]]
+    data.keep_algorithm(corpus, "winograd")
+    assert corpus.split("train") == [2]
 
 
 def check_choices(corpus, runs, folder):
