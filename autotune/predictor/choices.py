@@ -41,12 +41,12 @@ def measured(corpus, scores, spreads):
     for platform, name in enumerate(corpus.platforms):
         rows = {share: [] for share in SHARES}
         for split in ("validation", "near", "test"):
-            for _, programs, seconds in evaluate.pools(corpus, platform, split):
-                default = baselines.default_place(corpus, programs)
-                if default is None or not np.isfinite(seconds[default]):
+            for pool in evaluate.Pools(corpus, platform, split):
+                default = baselines.default_place(corpus, pool.programs)
+                if default is None or not np.isfinite(pool.seconds[default]):
                     continue
                 for share, row in rows.items():
-                    row.append(gains(scores[platform, programs], spreads[platform, programs], seconds, default, share))
+                    row.append(gains(scores[platform, pool.programs], spreads[platform, pool.programs], pool.seconds, default, share))
         if rows[SHARES[0]]:
             out[name] = {share: np.array(row, float) for share, row in rows.items()}
     return out

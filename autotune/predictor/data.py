@@ -64,6 +64,12 @@ def platform_names(platforms):
     return [name if out.count(name) == 1 else f"{name} #{at + 1}" for at, name in enumerate(out)]
 
 
+def chip_of(platform):
+    """What a platform's machine is, without the number of its cores and what its system lets programs use: the same of one chip with other
+    instructions or threads."""
+    return ", ".join(word for word in platform["machine"].split(", ") if not re.fullmatch(r"\d+ cores?|features \w+", word))
+
+
 def check_one_kind(corpus, platforms):
     """Times, cycles and estimates mean different things: nothing learns from two of them at once."""
     if len(kinds := {corpus.kinds[platform] for platform in platforms}) > 1:
@@ -95,6 +101,7 @@ def load(folder, feature_folder=None, kinds=()):
     corpus = Corpus(tasks, np.concatenate([p.ids for p in programs]), np.concatenate([p.sources for p in programs]),
                     [text for p in programs for text in p.schedules], start, seconds, again, platform_names(source.platforms))
     corpus.kinds = [platform["kind"] for platform in source.platforms]
+    corpus.chips = [chip_of(platform) for platform in source.platforms]
     corpus.checksum = hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest()[:16]
     if feature_folder is None:
         return corpus
@@ -119,6 +126,13 @@ def load(folder, feature_folder=None, kinds=()):
 def is_learnable(corpus, platform):
     """Whether a task of training has a label on the platform."""
     return any(np.isfinite(corpus.seconds[platform, corpus.programs(task)]).any() for task in corpus.split("train"))
+
+
+def keep_algorithm(corpus, start):
+    """Takes the tasks of algorithms with other names out of all splits."""
+    for task in corpus.tasks:
+        if not task.algorithm.startswith(start):
+            task.split = ""
 
 
 def unit(text, seed):

@@ -1,11 +1,13 @@
 """Tables of how well methods choose from the pools of held-out families, on each platform.
 
-    PYTHONPATH=autotune python -m predictor.evaluate --data DIR --runs RUNS --out tables.md [--split test] [--json tables.json]
+    PYTHONPATH=autotune python -m predictor.evaluate --data DIR --runs RUNS --out tables.md [--split test] [--json tables.json] [--ahead TITLE]
 
-RUNS holds runs of `train.py`; runs that differ in nothing but the seed are one row, with its deviation over seeds. Two means are given:
-TLP's, which is the sum of the tasks' best times over the sum of the chosen ones, and the mean over tasks of best over chosen. The
-95 % are those of a bootstrap that draws whole families. No weights are known, so every task counts once. Scores of several seeds together
-are the mean of their scores; those that are no logarithms of speed are standardised within the pool first.
+Each platform has two kinds of pools: all programs of a task, and those that no rule made, so without the default schedule and the points of
+the product's own space. The best time known is that of all programs in both. RUNS holds runs of `train.py`; runs that differ in nothing but
+the seed are one row, with its deviation over seeds. Two means are given: TLP's, which is the sum of the tasks' best times over the sum of
+the chosen ones, and the mean over tasks of best over chosen. The 95 % are those of a bootstrap that draws whole families. No weights are
+known, so every task counts once. Scores of several seeds together are the mean of their scores; those that are no logarithms of speed are
+standardised within the pool first.
 """
 import argparse
 import collections
@@ -18,18 +20,45 @@ from . import baselines, data, metrics
 
 LEAST_POOL = 16
 OURS = "Tilewright ranker, light"  # the shipped predictor
+RULES = [data.tileset.SOURCES.index(source) for source in ("default", "product")]
+KINDS = {"all": [], "without rules": RULES}  # of pools: the sources that are left out
+
+
+Pool = collections.namedtuple("Pool", "task programs seconds best family")
+
+
+class Pools:
+    """A platform's pools of tasks with labels enough, without the programs of some sources. Failed programs have infinite times. The best
+    time known is that of all programs of the task."""
+
+    def __init__(self, corpus, platform, split, left_out=()):
+        self.corpus, self.platform, self.whole, self.pools = corpus, platform, not left_out, []
+        for task in corpus.split(split):
+            programs = corpus.programs(task)
+            programs = programs[~np.isnan(corpus.seconds[platform, programs])]
+            seconds = corpus.seconds[platform, programs]
+            kept = ~np.isin(corpus.sources[programs], left_out)
+            if np.isfinite(seconds[kept]).sum() >= LEAST_POOL:
+                self.pools.append(Pool(task, programs[kept], seconds[kept], seconds.min(), corpus.tasks[task].network))
+
+    def __iter__(self):
+        return iter(self.pools)
+
+    def __len__(self):
+        return len(self.pools)
 
 
 class Outcome:
-    """What one method chose on one platform: for each task the times of its choices, the best time, and the family."""
+    """What one method chose on one platform: for each task the times of its choices, the best time known, and the family."""
 
     def __init__(self):
-        self.times, self.best, self.families = [], [], []
+        self.times, self.best, self.families, self.tasks = [], [], [], []
 
-    def add(self, times, best, family):
+    def add(self, pool, times, best=None):
         self.times.append(times)
-        self.best.append(best)
-        self.families.append(family)
+        self.best.append(pool.best if best is None else best)
+        self.families.append(pool.family)
+        self.tasks.append(pool.task)
 
     def ratio(self, chosen=None):
         """[cuts]: the sum of best times over that of chosen ones."""
@@ -77,22 +106,26 @@ def bootstrap(outcomes, draws):
     return [np.percentile(values, [2.5, 97.5]).tolist() for values in (ratios, means)]
 
 
-def leads(rows, draws):
-    """How far our ranker is ahead of every other method in mean top-1 and top-5: {title: [lead, low, high] of each}, 95 % of draws of
-    families, the same ones for both. Methods of which some tasks are not known are left out."""
-    ours = [title for title in rows if title.startswith(OURS)]
-    ours = next((title for title in ours if title.endswith("together")), ours[0] if ours else None)
+def ahead(ours, theirs, draws):
+    """How far some outcomes are ahead of others in mean top-1 and top-5 on the tasks that both have: their number, and [lead, low, high] of
+    each, 95 % of draws of families, the same ones for both."""
+    common, ours_at, theirs_at = np.intersect1d(ours[0].tasks, theirs[0].tasks, return_indices=True)
+    if not len(common):
+        return 0, []
+    lead = np.mean([o.each()[ours_at, :2] for o in ours], 0) - np.mean([o.each()[theirs_at, :2] for o in theirs], 0)
+    families = np.array(ours[0].families)[ours_at]
+    drawn = np.percentile([lead[chosen].mean(0) for chosen in drawn_tasks(families, draws)], [2.5, 97.5], axis=0)
+    return len(common), [[float(mean), float(low), float(high)] for mean, low, high in zip(lead.mean(0), *drawn)]
+
+
+def leads(rows, draws, title=OURS):
+    """The row whose title begins so, all of its seeds together if there are several, and how far it is ahead of every other one."""
+    ours = [name for name in rows if name.startswith(title)]
+    ours = next((name for name in ours if name.endswith("together")), ours[0] if ours else None)
     if ours is None:
         return ours, {}
-    qualities = {title: np.mean([o.each()[:, :2] for o in outcomes], 0) for title, outcomes in rows.items()}
-    out = {}
-    for title, outcomes in rows.items():
-        if title == ours or outcomes[0].families != rows[ours][0].families:
-            continue
-        ahead = qualities[ours] - qualities[title]
-        drawn = np.percentile([ahead[chosen].mean(0) for chosen in drawn_tasks(outcomes[0].families, draws)], [2.5, 97.5], axis=0)
-        out[title] = [[float(mean), float(low), float(high)] for mean, low, high in zip(ahead.mean(0), *drawn)]
-    return ours, out
+    leads_ = {name: ahead(rows[ours], outcomes, draws) for name, outcomes in rows.items() if name != ours}
+    return ours, {name: (count, lead) for name, (count, lead) in leads_.items() if count}
 
 
 def row_of(outcomes, draws):
@@ -128,33 +161,58 @@ def placed(corpus, run, name="scores"):
     return run[name][:, at]
 
 
-def pools(corpus, platform, split):
-    """(task, programs, their seconds) of the tasks with labels enough; failed programs have infinite times."""
-    for task in corpus.split(split):
-        programs = corpus.programs(task)
-        seconds = corpus.seconds[platform, programs]
-        programs, seconds = programs[~np.isnan(seconds)], seconds[~np.isnan(seconds)]
-        if np.isfinite(seconds).sum() >= LEAST_POOL:
-            yield task, programs, seconds
+def rule_rows(pools):
+    """The default schedule, the best program that rules made, and the best one of pools that need not have the best one known."""
+    rows = {name: Outcome() for name in ("default schedule", "best of rules", "best of the pool")}
+    corpus = pools.corpus
+    for pool in pools:
+        programs = corpus.programs(pool.task)
+        seconds, sources = corpus.seconds[pools.platform, programs], corpus.sources[programs]
+        for name, wanted in (("default schedule", RULES[:1]), ("best of rules", RULES)):
+            times = seconds[np.isin(sources, wanted) & np.isfinite(seconds)]
+            if len(times):
+                rows[name].add(pool, [times.min()] * len(metrics.CUTS))
+        if not pools.whole:
+            rows["best of the pool"].add(pool, [pool.seconds.min()] * len(metrics.CUTS))
+    return rows
 
 
-def baseline_rows(corpus, platform, split):
-    rows = {name: Outcome() for name in ("default schedule", "nearest task's best", "second label (A/A)")}
-    rows["one random program"] = MeanOutcome()
+def copied(pools, source):
+    """The order of another platform's times, of tasks with enough programs that both know. What the source does not know is not chosen."""
+    out = Outcome()
+    for pool in pools:
+        scores = -pools.corpus.seconds[source, pool.programs]
+        known = ~np.isnan(scores)
+        if np.isfinite(pool.seconds[known]).sum() >= LEAST_POOL:
+            out.add(pool, [slowest(scores[known], pool.seconds[known], cut) for cut in metrics.CUTS])
+    return out
+
+
+def copy_rows(pools):
+    """Of every other platform that has labels of the same programs."""
+    corpus = pools.corpus
+    ends = [", the same chip" if chip == corpus.chips[pools.platform] else "" for chip in corpus.chips]
+    return {f"copy of {name}'s times{ends[source]}": copied(pools, source) for source, name in enumerate(corpus.platforms)
+            if source != pools.platform}
+
+
+def baseline_rows(pools):
+    """Methods that learn nothing of programs."""
+    corpus, platform = pools.corpus, pools.platform
+    rows = {**rule_rows(pools), "nearest task's best": Outcome(), "one random program": MeanOutcome(), "second label (A/A)": Outcome(),
+            **copy_rows(pools)}
     nearest = baselines.Nearest(corpus, platform)
-    for task, programs, seconds in pools(corpus, platform, split):
-        family, best = corpus.tasks[task].network, seconds.min()
-        times, ratios = metrics.random_times(seconds)
-        rows["one random program"].add(times, best, family)
-        rows["one random program"].ratios.append(ratios)
-        if (place := baselines.default_place(corpus, programs)) is not None and np.isfinite(seconds[place]):
-            rows["default schedule"].add([seconds[place]] * len(metrics.CUTS), best, family)
+    for pool in pools:
+        times, ratios = metrics.random_times(pool.seconds)
+        rows["one random program"].add(pool, times)
+        rows["one random program"].ratios.append([ratio * pool.best / pool.seconds.min() for ratio in ratios])
         if nearest.known:
-            scores = nearest.scores(task, programs)
-            rows["nearest task's best"].add([slowest(scores, seconds, cut) for cut in metrics.CUTS], best, family)
-        first, second = baselines.second_labels(corpus, platform, programs)
+            scores = nearest.scores(pool.task, pool.programs)
+            rows["nearest task's best"].add(pool, [slowest(scores, pool.seconds, cut) for cut in metrics.CUTS])
+        first, second = baselines.second_labels(corpus, platform, pool.programs)
         if len(first) > 1:
-            rows["second label (A/A)"].add([metrics.chosen(-first, second, cut) for cut in metrics.CUTS], second.min(), family)
+            best = baselines.second_labels(corpus, platform, corpus.programs(pool.task))[1].min()
+            rows["second label (A/A)"].add(pool, [metrics.chosen(-first, second, cut) for cut in metrics.CUTS], best)
     return {name: [outcome] for name, outcome in rows.items() if outcome.best}
 
 
@@ -164,20 +222,20 @@ def slowest(scores, seconds, cut):
     return time if np.isfinite(time) else float(seconds[np.isfinite(seconds)].max())
 
 
-def outcome_of(corpus, platform, split, scores):
+def outcome_of(pools, scores):
     out = Outcome()
-    for task, programs, seconds in pools(corpus, platform, split):
-        out.add([slowest(scores[programs], seconds, cut) for cut in metrics.CUTS], seconds.min(), corpus.tasks[task].network)
+    for pool in pools:
+        out.add(pool, [slowest(scores[pool.programs], pool.seconds, cut) for cut in metrics.CUTS])
     return out
 
 
-def together(corpus, platform, split, all_scores, logarithms):
+def together(pools, all_scores, logarithms):
     """The mean of several runs' scores: as they are when they are logarithms of speed, as the tuner has it, else standardised within the
     pool."""
-    out = np.full(len(corpus.ids), np.nan)
-    for _, programs, _ in pools(corpus, platform, split):
-        parts = [scores[programs] for scores in all_scores]
-        out[programs] = np.mean(parts if logarithms else [(s - s.mean()) / max(s.std(), 1e-9) for s in parts], axis=0)
+    out = np.full(len(pools.corpus.ids), np.nan)
+    for pool in pools:
+        parts = [scores[pool.programs] for scores in all_scores]
+        out[pool.programs] = np.mean(parts if logarithms else [(s - s.mean()) / max(s.std(), 1e-9) for s in parts], axis=0)
     return out
 
 
@@ -190,52 +248,64 @@ def row_name(corpus, title, places, platform):
     return f"{title}, from {' and '.join(corpus.platforms[place] for place in places)}"
 
 
-def method_rows(corpus, platform, split, runs):
+def method_rows(pools, runs):
     """Of networks with a head for each platform, those count whose target the platform is."""
-    rows = {}
+    rows, corpus, platform = {}, pools.corpus, pools.platform
     for (title, places), seeds in sorted(runs.items(), key=lambda item: item[0][1][0] != platform):
         name = row_name(corpus, title, places, platform)
         if name in rows:
             continue
         scores = [placed(corpus, run)[platform] for _, run in sorted(seeds.items())]
-        rows[name] = [outcome_of(corpus, platform, split, s) for s in scores]
+        rows[name] = [outcome_of(pools, s) for s in scores]
         if len(scores) > 1:
-            mean = together(corpus, platform, split, scores, all("spreads" in run for run in seeds.values()))
-            rows[f"{name}, {len(scores)} seeds together"] = [outcome_of(corpus, platform, split, mean)]
-    return {**rows, **set_rows(corpus, platform, split, runs)}
+            mean = together(pools, scores, all("spreads" in run for run in seeds.values()))
+            rows[f"{name}, {len(scores)} seeds together"] = [outcome_of(pools, mean)]
+    return {**rows, **set_rows(pools, runs)}
 
 
-def set_rows(corpus, platform, split, runs):
+def set_rows(pools, runs):
     """Of the rankers of all kinds that learned from the same platforms: the mean of their scores, as a tuner's set of them has it."""
     sets = collections.defaultdict(list)
     for (title, places), seeds in runs.items():
         if all("spreads" in run for run in seeds.values()):
-            sets[places].append((title, [placed(corpus, run)[platform] for run in seeds.values()]))
+            sets[places].append((title, [placed(pools.corpus, run)[pools.platform] for run in seeds.values()]))
     rows = {}
     for places, members in sets.items():
         if len(members) > 1:
             scores = [one for _, parts in members for one in parts]
-            name = row_name(corpus, "Tilewright ranker, " + " and ".join(f"{len(parts)} {title.rpartition(', ')[2]}" for title, parts in members), places, platform)
-            rows[name] = [outcome_of(corpus, platform, split, together(corpus, platform, split, scores, True))]
+            kinds = " and ".join(f"{len(parts)} {title.rpartition(', ')[2]}" for title, parts in members)
+            name = row_name(pools.corpus, f"Tilewright ranker, {kinds}", places, pools.platform)
+            rows[name] = [outcome_of(pools, together(pools, scores, True))]
     return rows
 
 
-def report(corpus, runs, split, draws=1000):
+def part_of(pools, runs, draws, title):
+    """All rows of one kind of pools on a platform."""
+    sizes = [len(pool.programs) for pool in pools]
+    rows = {**baseline_rows(pools), **method_rows(pools, runs)}
+    ours, leads_ = leads(rows, draws, title)
+    return {"ours": ours, "leads": leads_, "tasks": len(sizes), "pool": float(np.mean(sizes)), "least_pool": min(sizes), "most_pool": max(sizes),
+            "labels": int((~np.isnan(pools.corpus.seconds[pools.platform])).sum()),
+            "rows": {name: row_of(outcomes, draws) for name, outcomes in rows.items()}}
+
+
+def report(corpus, runs, split, draws=1000, title=OURS):
+    """{"platforms": {name: {kind of pools: part}}}; leads are those of the row with the title."""
     out = {"data": corpus.checksum, "split": split, "platforms": {}}
     for platform, name in enumerate(corpus.platforms):
-        sizes = [len(programs) for _, programs, _ in pools(corpus, platform, split)]
-        if not sizes:
-            continue
-        rows = {**baseline_rows(corpus, platform, split), **method_rows(corpus, platform, split, runs)}
-        ours, ahead = leads(rows, draws)
-        out["platforms"][name] = {"ours": ours, "leads": ahead, "tasks": len(sizes), "pool": float(np.mean(sizes)), "least_pool": min(sizes), "most_pool": max(sizes),
-                                  "labels": int((~np.isnan(corpus.seconds[platform])).sum()),
-                                  "rows": {title: row_of(outcomes, draws) for title, outcomes in rows.items()}}
+        parts = {kind: part_of(pools, runs, draws, title) for kind, left_out in KINDS.items()
+                 if len(pools := Pools(corpus, platform, split, left_out))}
+        if parts:
+            out["platforms"][name] = parts
     return out
 
 
 def line(cells):
     return "| " + " | ".join(cells) + " |"
+
+
+def lead_cells(count, both):
+    return [str(count), *(cell for lead, low, high in both for cell in (f"{lead:+.3f}", f"{low:+.3f} to {high:+.3f}"))]
 
 
 def markdown_platform(name, part, split):
@@ -252,9 +322,8 @@ def markdown_platform(name, part, split):
                          *(f"{x:.3f}" for x in row["mean"][1:]), "{:.3f} to {:.3f}".format(*row["mean_interval"]), f"{row['least']:.3f}"]))
     if part["leads"]:
         out += ["", f"How far '{part['ours']}' is ahead, as means over tasks; 95 % of draws of families, the same for both:", "",
-                line(["method", "top-1", "95 %", "top-5", "95 %"]), line(["---"] * 5)]
-        out += [line([title, *(cell for lead, low, high in both for cell in (f"{lead:+.3f}", f"{low:+.3f} to {high:+.3f}"))])
-                for title, both in part["leads"].items()]
+                line(["method", "tasks", "top-1", "95 %", "top-5", "95 %"]), line(["---"] * 6)]
+        out += [line([title, *lead_cells(count, both)]) for title, (count, both) in part["leads"].items()]
     families = sorted({family for row in rows.values() for family in row["networks"]})
     out += ["", "Top-1 / top-5 of each network:", "", line(["method", *families]), line(["---"] * (1 + len(families)))]
     for title, row in rows.items():
@@ -263,25 +332,32 @@ def markdown_platform(name, part, split):
     return out
 
 
-def summary(report_):
-    """Methods by platforms, top-1 / top-5 of TLP's formula."""
-    platforms = report_["platforms"]
+def summary(report_, kind):
+    """Methods by platforms, top-1 / top-5 of TLP's formula, and of how many tasks unless it is of all."""
+    platforms = {name: parts[kind] for name, parts in report_["platforms"].items() if kind in parts}
     titles = list(dict.fromkeys(title for part in platforms.values() for title in part["rows"]))
-    out = ["Top-1 / top-5 by TLP's formula:", "", line(["method", *(f"{name} ({part['tasks']} pools of {part['pool']:.0f})"
-                                                                   for name, part in platforms.items())]), line(["---"] * (1 + len(platforms)))]
+    out = [f"Top-1 / top-5 by TLP's formula, pools: {kind}", "", line(["method", *(f"{name} ({part['tasks']} pools of {part['pool']:.0f})"
+                                                                      for name, part in platforms.items())]), line(["---"] * (1 + len(platforms)))]
     for title in titles:
-        rows = [part["rows"].get(title) for part in platforms.values()]
-        out.append(line([title, *("{:.3f} / {:.3f}".format(*row["ratio"]) if row else "" for row in rows)]))
+        cells = []
+        for part in platforms.values():
+            row = part["rows"].get(title)
+            few = f" ({row['tasks']} tasks)" if row and row["tasks"] < part["tasks"] else ""
+            cells.append("{:.3f} / {:.3f}".format(*row["ratio"]) + few if row else "")
+        out.append(line([title, *cells]))
     return [*out, ""]
 
 
 def markdown(report_):
-    out = ["# How well predictors choose", "", f"Data set {report_['data']}, split {report_['split']}. Top-k is the best time over the best "
+    out = ["# How well predictors choose", "", f"Data set {report_['data']}, split {report_['split']}. Top-k is the best time known over the best "
            "one of the k programs with the highest scores: first as the sum over tasks of best times over the sum of chosen ones (TLP's "
-           "formula, every task once), then as the mean over tasks. The 95 % are those of a bootstrap over families.", ""]
-    out += summary(report_)
-    for name, part in report_["platforms"].items():
-        out += markdown_platform(name, part, report_["split"]) + [""]
+           "formula, every task once), then as the mean over tasks. The 95 % are those of a bootstrap over families. Pools without rules have "
+           "neither the default schedule nor points of the product's own space; the best time known is that of all programs all the same.", ""]
+    for kind in KINDS:
+        out += summary(report_, kind)
+    for name, parts in report_["platforms"].items():
+        for kind, part in parts.items():
+            out += markdown_platform(name if kind == "all" else f"{name}, {kind}", part, report_["split"]) + [""]
     return "\n".join(out)
 
 
@@ -292,9 +368,13 @@ def main():
     parser.add_argument("--out", required=True)
     parser.add_argument("--json")
     parser.add_argument("--split", default="test", choices=data.SPLITS)
+    parser.add_argument("--algorithm", default="", metavar="START", help="only tasks by it, such as direct or winograd (default: all)")
     parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--ahead", default=OURS, metavar="TITLE", help="the method whose lead over all others is told (default: %(default)s)")
     arguments = parser.parse_args()
-    made = report(data.load(arguments.data), read_runs(arguments.runs), arguments.split, arguments.draws)
+    corpus = data.load(arguments.data)
+    data.keep_algorithm(corpus, arguments.algorithm)
+    made = report(corpus, read_runs(arguments.runs), arguments.split, arguments.draws, arguments.ahead)
     text = markdown(made)
     pathlib.Path(arguments.out).write_text(text + "\n")
     if arguments.json:

@@ -17,7 +17,7 @@ import shutil
 
 import numpy as np
 
-from . import choices, config as configs, data, evaluate, export, train, transfer
+from . import choices, config as configs, data, evaluate, export, metrics, train, transfer
 
 ONE_PLATFORM = ("xgboost", "xgboost-statements", "mlp", "lstm", "tlp-attention-rank", "tlp-attention-mse", "tlp-lstm-rank", "tlp-lstm-mse",
                 "tlp-wide", "tlp-light", "one-shot", "one-shot-sequence")
@@ -72,9 +72,9 @@ def fold_quality(corpus, run, fold, platforms):
     scores, means = evaluate.placed(corpus, np.load(run / "scores.npz")), []
     for platform in platforms:
         for split in ("train", "validation"):
-            for task, programs, seconds in evaluate.pools(corpus, platform, split):
-                if task in held:
-                    means.append([seconds.min() / evaluate.slowest(scores[platform][programs], seconds, cut) for cut in (1, 5, 10)])
+            for pool in evaluate.Pools(corpus, platform, split):
+                if pool.task in held:
+                    means.append([pool.best / evaluate.slowest(scores[platform][pool.programs], pool.seconds, cut) for cut in metrics.CUTS])
     return means
 
 
@@ -97,11 +97,11 @@ def ablation(corpus, arguments):
 
 
 def transfer_tables(corpus, arguments):
-    """To each platform that has labels of training, from the two of these that are listed next."""
+    """To each platform that has labels of training, from at most two of these whose chips are others."""
     every, base = [p for p in map(int, arguments.platforms.split(",")) if data.is_learnable(corpus, p)], pathlib.Path(arguments.out)
     arguments.split, arguments.share_by, arguments.runs, arguments.shares = "test", "tasks", str(base / "runs"), transfer.SHARES
-    for at, target in enumerate(every):
-        sources = [every[(at + step) % len(every)] for step in (1, 2) if step < len(every)]
+    for target in every:
+        sources = [p for p in transfer.others(corpus, target) if p in every][:2]
         results = {name: transfer.measured(corpus, target, name, sources, arguments) for name in ("mtl-tlp", *RANKERS) if name in arguments.only}
         (base / f"transfer-{target}.md").write_text(transfer.table(corpus, target, sources, results, arguments))
 

@@ -68,7 +68,7 @@ def made_up_data(folder, random):
     platforms = []
     for place, name in enumerate(PLATFORMS):
         files.append(write_lines(folder, f"labels-{place + 1}.jsonl.gz", labels[place]))
-        platforms.append({"file": f"labels-{place + 1}.jsonl.gz", "target": name, "machine": "made up", "threads": 1, "kind": "time"})
+        platforms.append({"file": f"labels-{place + 1}.jsonl.gz", "target": name, "machine": f"{name} chip, 2 cores, features 0a", "threads": 1, "kind": "time"})
     (folder / "manifest.json").write_text(json.dumps({"format": 1, "platforms": platforms, "files": files}))
     return cost
 
@@ -146,6 +146,8 @@ def check_algorithms(folder):
     assert corpus.layer_of.tolist() == [0, 1, 0] and corpus.tasks[2].algorithm == "winograd_f4"
     assert corpus.speeds(0).tolist() == [0.25, 0.5, 1.0, 0.5, 1.0, 0.125]
     assert sorted(programs.tolist() for _, programs in batches.Examples(corpus, [0, 1, 2], [0]).groups) == [[0, 1, 4, 5], [2, 3]]
+    data.keep_algorithm(corpus, "winograd")
+    assert corpus.split("train") == [2]
 
 
 def check_choices(corpus, runs, folder):
@@ -167,6 +169,32 @@ def check_nearest():
     one, two, far, grouped = (baselines.shape_of(task(text.format(*at))) for at in ((8, 1), (16, 1), (64, 1), (8, 4)))
     assert one[0] == "conv" and one[1].tolist() == [0, 3, 2, 0, 3, 1] and grouped[0] == "conv grouped"
     assert baselines.distance(one, two) == 2 and baselines.distance(one, far) == 6 and baselines.distance(one, grouped) > 1e6
+
+
+def check_pools():
+    """Pools with and without what rules made, of one task whose times are known: the default, a rule's point, and 30 others."""
+    count = 32
+    seconds = np.array([np.arange(count) + 10.0, np.arange(count)[::-1] + 10.0, np.full(count, np.nan)])
+    seconds[0, 0], seconds[0, 1], seconds[1, :2], seconds[1, 5] = 4, 2, (1, 50), np.nan   # the default takes twice a rule's point
+    task = data.tileset.Task(0, "k", "t", "n", "conv", "f", "test", 1.0, True, "k", "")
+    sources = np.array([0, 4] + [1] * (count - 2))
+    corpus = data.Corpus([task], np.arange(count), sources, [""] * count, np.array([0, count]), seconds, np.full(seconds.shape, np.nan), ["a", "b", "c"])
+    corpus.kinds, corpus.chips = ["time"] * 3, ["one", "two", "one"]
+    parts = evaluate.report(corpus, {}, "test", draws=10)["platforms"]["a"]
+    assert {kind: part["pool"] for kind, part in parts.items()} == {"all": 32, "without rules": 30}
+    for kind, copy, best in (("all", [0.5, 0.5], None), ("without rules", [2 / 41, 2 / 37], 2 / 12)):
+        rows = {title: row["mean"][:2] for title, row in parts[kind]["rows"].items()}
+        assert rows["default schedule"] == [0.5, 0.5] and rows["best of rules"] == [1, 1] and np.allclose(rows["copy of b's times"], copy), rows
+        assert "copy of c's times, the same chip" not in rows and (best is None or rows["best of the pool"][0] == best), rows
+    made = []
+    for at, times in enumerate(([2.0, 4.0], [8.0])):   # the first knows two tasks, the second the last of these
+        made.append(evaluate.Outcome())
+        for number, time in enumerate(times):
+            made[-1].add(evaluate.Pool(number + at, None, None, 2.0, "f"), [time] * 3)
+    assert evaluate.ahead([made[0]], [made[1]], 5) == (1, [[0.25, 0.25, 0.25]] * 2)
+    chip = data.chip_of({"machine": "AMD EPYC, 2 cores, L2 512K, features 7d"})
+    assert chip == data.chip_of({"machine": "AMD EPYC, 4 cores, L2 512K, features 0c"}) == "AMD EPYC, L2 512K"
+    assert chip != data.chip_of({"machine": "AMD EPYC, 2 cores, L2 1024K, features 7d"})
 
 
 def check_export(corpus, run, folder):
@@ -245,7 +273,12 @@ def check_transfer(place, features, corpus, folder):
                                    seeds=[1], share_by="programs", split="test", shares=(0.5, 1.0))
     results = {"mlp": transfer.measured(corpus, 0, "mlp", [1], arguments)}
     assert set(results["mlp"]) == {(1, 0.0), (0, 0.5), (0, 1.0), (1, 0.5), (1, 1.0)}
-    assert "| TenSet-MLP | 1 | 50% |" in transfer.table(corpus, 0, [1], results, arguments)
+    table = transfer.table(corpus, 0, [1], results, arguments)
+    assert "| TenSet-MLP, 1 source, 50% of the labels | 6 |" in table and "| copy of narrow's times | 6 |" in table
+    assert "| TenSet-MLP, 1 source, 50% of the labels | TenSet-MLP, no source, 50% of the labels | " in table
+    assert "| TenSet-MLP, 1 source, 50% of the labels | copy of narrow's times | 6 | -" in table
+    assert json.loads((folder / "transfer" / "mlp-0-1-0.5-programs" / "config.json").read_text())["config"]["epochs"] == 2
+    assert transfer.others(corpus, 0) == [1]
     assert transfer.agreement(corpus)["wide", "narrow"][0] > 0.9
 
 
@@ -299,6 +332,7 @@ def main():
         corpus = data.load(place, features, ["steps", "loops", "one-shot", "task", "hardware"])
         check_losses(corpus)
         check_nearest()
+        check_pools()
         check_algorithms(folder / "algorithms")
         train_all(place, features, corpus, runs)
         check_kinds(corpus)
@@ -310,7 +344,7 @@ def main():
         report = evaluate.report(corpus, evaluate.read_runs(runs), "test", draws=50)
         (folder / "tables.md").write_text(evaluate.markdown(report))
         check_choices(corpus, evaluate.read_runs(runs), folder)
-        rows = report["platforms"]["wide"]["rows"]
+        rows = report["platforms"]["wide"]["all"]["rows"]
         for method in ("XGBoost, statements", "TenSet-MLP", "Tilewright ranker, from 2 platforms"):
             assert rows[method]["mean"][0] > rows["one random program"]["mean"][0], f"{method} ranks no better than chance"
         assert rows["second label (A/A)"]["mean"][0] > 0.95
