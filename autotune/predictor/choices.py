@@ -2,9 +2,9 @@
 
     PYTHONPATH=autotune python -m predictor.choices --data DIR --runs RUNS --out choices.md
 
-As `compile --tune one-shot` chooses (driver/tune/predicted_schedule.cpp): of the sixteen programs with the highest scores and the default,
-the one whose score less half of its spread is the highest; taken where its score is above the default's by more than a share of what both
-may be off together. The rankers of all seeds count as one set. Pools are those of families that training has not seen.
+As `compile --tune one-shot` chooses (driver/tune/predicted_schedule.cpp), without its look at the code: of the sixteen programs with the highest
+scores, the one whose gain over the default is above a number of its deviations (gains.py) by most, if any is. The rankers of all seeds count as one
+set. Pools are those of families that training has not seen.
 """
 import argparse
 import pathlib
@@ -13,30 +13,33 @@ import numpy as np
 
 from . import baselines, data, evaluate
 
-SHARES = (0.0, 0.2, 0.4, 0.5, 0.6, 0.8, 1.0)
+SHARES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
 FIRST = 16        # programs that all members score
 WORSE = 0.97      # smaller gains count as losses
 
 
-def set_scores(corpus, runs):
-    """([platforms, programs] scores, spreads) of the seeds' mean: a spread is the members' own and how far they are from each other."""
-    scores = np.stack([evaluate.placed(corpus, run) for run in runs])
-    spreads = np.stack([evaluate.placed(corpus, run, "spreads") for run in runs])
-    return scores.mean(0), np.sqrt((spreads**2).mean(0) + scores.var(0))
+def set_gains(scores, spreads, default):
+    """Gains over the default and their deviations, of [members, programs] scores and deviations: how far the members' gains are from each other is
+    added to their own."""
+    each = scores - scores[:, default:default + 1]
+    return each.mean(0), np.sqrt((spreads**2).mean(0) + each.var(0))
 
 
-def gains(scores, spreads, seconds, default, share):
+def chosen(gains, spreads, seconds, default, share):
     """The default's time over the chosen one's, and whether another one was chosen."""
-    first = np.append(np.argsort(-scores, kind="stable")[:FIRST], default)
-    best = first[np.argmax((scores - spreads / 2)[first])]
-    if scores[best] - scores[default] <= share * np.hypot(spreads[best], spreads[default]):
+    first = np.argsort(-gains, kind="stable")[:FIRST]
+    sure = gains - share * spreads
+    sure[default] = 0
+    best = first[np.argmax(sure[first])]
+    if sure[best] <= 0:
         best = default
     slowest = seconds[np.isfinite(seconds)].max()
     return seconds[default] / (seconds[best] if np.isfinite(seconds[best]) else slowest), best != default
 
 
-def measured(corpus, scores, spreads):
+def measured(corpus, runs):
     """{platform: {share: [gain, taken] of each task}}"""
+    scores, spreads = (np.stack([evaluate.placed(corpus, run, name) for run in runs]) for name in ("scores", "gain_spreads"))
     out = {}
     for platform, name in enumerate(corpus.platforms):
         rows = {share: [] for share in SHARES}
@@ -45,8 +48,9 @@ def measured(corpus, scores, spreads):
                 default = baselines.default_place(corpus, pool.programs)
                 if default is None or not np.isfinite(pool.seconds[default]):
                     continue
+                gains, deviations = set_gains(scores[:, platform, pool.programs] / np.log(2), spreads[:, platform, pool.programs], default)
                 for share, row in rows.items():
-                    row.append(gains(scores[platform, pool.programs], spreads[platform, pool.programs], pool.seconds, default, share))
+                    row.append(chosen(gains, deviations, pool.seconds, default, share))
         if rows[SHARES[0]]:
             out[name] = {share: np.array(row, float) for share, row in rows.items()}
     return out
@@ -55,7 +59,7 @@ def measured(corpus, scores, spreads):
 def table(results):
     out = ["# When a predicted schedule is taken", "", "Gain: the default's time over that of what was chosen, geometric mean of tasks. Worse: "
            "tasks whose choice is more than 3 % slower than the default.", "",
-           "| platform | tasks | share of what both may be off | gain | worst task | taken | worse |", "| --- | --- | --- | --- | --- | --- | --- |"]
+           "| platform | tasks | deviations asked for | gain | worst task | taken | worse |", "| --- | --- | --- | --- | --- | --- | --- |"]
     whole = {share: np.concatenate([rows[share] for rows in results.values()]) for share in SHARES}
     for name, rows in {**results, "all": whole}.items():
         for share, row in rows.items():
@@ -66,10 +70,9 @@ def table(results):
 
 def write(corpus, runs, out):
     """runs: what evaluate.read_runs gives; the rankers that are shipped are looked for."""
-    sets = [seeds for (title, _), seeds in runs.items() if title == evaluate.OURS]
-    if sets:
-        scores, spreads = set_scores(corpus, list(sets[0].values()))
-        pathlib.Path(out).write_text(table(measured(corpus, scores, spreads)))
+    sets = [list(seeds.values()) for (title, _), seeds in runs.items() if title == evaluate.OURS]
+    if sets and all("gain_spreads" in run for run in sets[0]):
+        pathlib.Path(out).write_text(table(measured(corpus, sets[0])))
 
 
 def main():

@@ -19,7 +19,7 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 import torch
 
-from . import batches, data, gains, models
+from . import batches, data, models
 
 BATCH, OPSET = 64, 17
 LOG2 = math.log(2)
@@ -99,8 +99,8 @@ def export(run, corpus, path):
                           input_names=[kind.replace("-", "_") for kind in needs], output_names=outputs)
     file = onnx.load(str(path))
     about = metadata(facts, needs, corpus)
-    if "embedding" in outputs and (numbers := gains.variance(model, facts, corpus)) is not None:
-        about["gain_variance"] = ",".join(f"{number:.6g}" for number in numbers)
+    if (numbers := pathlib.Path(run) / "gains.json").exists():
+        about["gain_variance"] = ",".join(f"{number:.6g}" for number in json.loads(numbers.read_text()))
     for key, value in about.items():
         file.metadata_props.add(key=key, value=value)
     onnx.checker.check_model(file, full_check=True)

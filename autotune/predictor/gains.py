@@ -32,7 +32,8 @@ def held_out(model, config, corpus, platforms, splits=("validation",)):
     errors, scores, embeddings = [], [], []
     for platform in platforms:
         for split in splits:
-            for _, programs, seconds in evaluate.pools(corpus, platform, split):
+            for pool in evaluate.Pools(corpus, platform, split):
+                programs, seconds = pool.programs, pool.seconds
                 default = baselines.default_place(corpus, programs)
                 if default is None or not np.isfinite(seconds[default]):
                     continue
@@ -69,10 +70,25 @@ def fit(errors, scores, embeddings):
     return found
 
 
-def variance(model, facts, corpus):
-    """The numbers of a run, [2 + size of an embedding]; none: no held-out task has labels."""
-    pairs = held_out(model, facts["config"], corpus, facts["places"])
+def variance(model, config, corpus, platforms):
+    """The numbers of a network, [2 + size of an embedding]; none: no held-out task has labels."""
+    pairs = held_out(model, config, corpus, platforms)
     return None if pairs is None else fit(*pairs)
+
+
+def spreads(model, config, corpus, numbers, splits=("validation", "near", "test")):
+    """[platforms, programs] deviations of the gains over the tasks' default programs; nan where a task has none."""
+    out = np.full((len(corpus.platforms), len(corpus.ids)), np.nan, np.float32)
+    for platform in range(len(corpus.platforms)):
+        for task in corpus.split(*splits):
+            programs = corpus.programs(task)
+            default = baselines.default_place(corpus, programs)
+            if default is None or np.isnan(corpus.seconds[platform, programs]).all():
+                continue
+            score, embedding = outputs(model, config, corpus, programs, platform)
+            terms = squares(score - score[default], embedding - embedding[default]).numpy()
+            out[platform, programs] = np.sqrt(terms @ numbers)
+    return out
 
 
 def coverage(numbers, errors, scores, embeddings):

@@ -7,7 +7,8 @@
     .. --fold 2/4                           holds out a fold of the training and validation families, for choices between models
 
 Training stops early by the families of validation. A run that was ended goes on where it was; a run that is complete is not made again.
-RUN holds config.json, log.jsonl, the weights, and scores.npz (ids, [platforms, programs] scores; nan: on a platform not asked for).
+RUN holds config.json, log.jsonl, the weights, and scores.npz (ids, [platforms, programs] scores; nan: on a platform not asked for). A ranker has
+gains.json, too: how far off its gains over a default may be.
 """
 import argparse
 import ctypes
@@ -19,7 +20,7 @@ import time
 import numpy as np
 import torch
 
-from . import batches, config as configs, data, losses, metrics, models
+from . import batches, config as configs, data, gains, losses, metrics, models
 from .models.trees import Trees
 
 SAVE_SECONDS = 60
@@ -257,7 +258,11 @@ def run(arguments, corpus=None):
         print(f"{out.name}: {line}", flush=True)
     learn = train_trees if config["model"] == "trees" else train_network
     model, best = learn(config, corpus, examples, held_out, arguments.seed, out, say)
-    np.savez_compressed(out / "scores.npz", ids=corpus.ids, **all_scores(config, corpus, model, platforms, learned))
+    scores = all_scores(config, corpus, model, platforms, learned)
+    if config["model"] in models.RANKERS and (numbers := gains.variance(model, config, corpus, platforms)) is not None:
+        (out / "gains.json").write_text(json.dumps([float(number) for number in numbers]) + "\n")
+        scores["gain_spreads"] = gains.spreads(model, config, corpus, numbers)
+    np.savez_compressed(out / "scores.npz", ids=corpus.ids, **scores)
     done = {"held_out": best, "seconds": round(time.monotonic() - start, 1)}
     (out / "done.json").write_text(json.dumps(done) + "\n")
     return done

@@ -20,7 +20,7 @@ import torch
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "autotune"), str(ROOT / "bench" / "searches")]
 import budget_tables  # noqa: E402
-from predictor import baselines, batches, choices, config as configs, data, evaluate, export, losses, metrics, study, train, transfer  # noqa: E402
+from predictor import baselines, batches, choices, config as configs, data, evaluate, export, gains, losses, metrics, study, train, transfer  # noqa: E402
 
 PLATFORMS = ["wide", "narrow"]
 FAMILIES = {"train": ["alpha", "beta", "sampled"], "validation": ["gamma"], "test": ["delta", "epsilon"]}
@@ -152,13 +152,26 @@ def check_algorithms(folder):
 
 def check_choices(corpus, runs, folder):
     """A choice is taken where the score is far enough above the default's, by hand and on a whole data set."""
-    scores, spreads, seconds = np.array([0.0, 2.0, 1.0]), np.array([0.6, 0.8, 0.1]), np.array([2.0, 4.0, 1.0])
-    assert choices.gains(scores, spreads, seconds, 0, 1.0) == (0.5, True)
-    assert choices.gains(scores, spreads, seconds, 0, 2.5) == (1.0, False)
-    assert choices.gains(scores, np.array([0.6, 2.4, 0.1]), seconds, 0, 1.0) == (2.0, True)
+    gains, spreads, seconds = np.array([0.0, 2.0, 1.0]), np.array([0.0, 0.8, 0.1]), np.array([2.0, 4.0, 1.0])
+    assert choices.chosen(gains, spreads, seconds, 0, 1.0) == (0.5, True)
+    assert choices.chosen(gains, spreads, seconds, 0, 2.0) == (2.0, True)
+    assert choices.chosen(gains, np.array([0.0, 0.8, 0.6]), seconds, 0, 3.0) == (1.0, False)
+    gain, spread = choices.set_gains(np.array([[1.0, 3.0], [2.0, 2.0]]), np.array([[0.0, 3.0], [0.0, 1.0]]), 0)
+    assert gain.tolist() == [0.0, 1.0] and spread.tolist() == [0.0, np.sqrt(5 + 1)]
     choices.write(corpus, runs, folder / "choices.md")
     lines = [line.split(" | ") for line in (folder / "choices.md").read_text().splitlines() if line.startswith("| all |")]
     assert len(lines) == len(choices.SHARES) and float(lines[0][5].rstrip("%")) >= float(lines[-1][5].rstrip("%")), lines
+
+
+def check_gains():
+    """The numbers under which errors are most likely: noise alone where embeddings are equal, more along the direction in which the network errs."""
+    random = np.random.default_rng(1)
+    embeddings = random.normal(size=(4000, 3)) * np.array([1.0, 1.0, 0.0])
+    errors = random.normal(size=4000) * np.sqrt(0.05**2 + 0.3**2 * embeddings[:, 0]**2)
+    numbers = gains.fit(errors, np.zeros(4000), embeddings)
+    assert 0.04**2 < numbers[0] < 0.06**2 and 0.25**2 < numbers[2] < 0.35**2 and numbers[3] < 0.05**2, numbers
+    one, two = gains.coverage(numbers, errors, np.zeros(4000), embeddings)
+    assert 0.65 < one < 0.71 and 0.93 < two < 0.97, (one, two)
 
 
 def check_nearest():
@@ -332,6 +345,7 @@ def main():
         corpus = data.load(place, features, ["steps", "loops", "one-shot", "task", "hardware"])
         check_losses(corpus)
         check_nearest()
+        check_gains()
         check_pools()
         check_algorithms(folder / "algorithms")
         train_all(place, features, corpus, runs)
