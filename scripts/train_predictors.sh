@@ -11,7 +11,7 @@ scripts/setup.sh train
 mkdir -p "$folder"
 if [ ! -d "$folder/data" ]; then
   rm -f "$folder/set.db"
-  for set in tileset-1 tileset-winograd; do $tilewright dataset import "$folder/set.db" datasets/$set; done
+  for set in tileset-1 tileset-winograd tileset-2; do $tilewright dataset import "$folder/set.db" datasets/$set; done
   $tilewright dataset export "$folder/set.db" "$folder/data"
 fi
 for kind in loops task steps one-shot; do
@@ -23,7 +23,7 @@ study() {   # PLATFORMS CONFIGURATION SEEDS [MORE...]: trains, and writes models
   PYTHONPATH=autotune .venv-train/bin/python -m predictor.study --data "$folder/data" --features "$folder/features" --out "$folder/study" \
     --platforms "$platforms" --only "$name" --seeds "$seeds" --parts train,export "$@"
 }
-study 0,1,2,3,4 ranker-light 1,2,3
+study 0,1,2,3,4,9 ranker-light 1,2,3
 study 1 tlp-light 1
 study 1,2,0 mtl-tlp-light 1
 study 1 one-shot-sequence 1 --set epochs=60

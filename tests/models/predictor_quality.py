@@ -14,7 +14,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILE = pathlib.Path(__file__).with_suffix(".json")
-SETS = {"tileset-1": "x86-64-v4", "tileset-winograd": "x86-64-v4"}   # a data set, and the target whose labels count
+SETS = {"tileset-1": "x86-64-v4", "tileset-winograd": "x86-64-v4", "tileset-2": "x86-64-v4"}   # a data set, and the target whose labels count
 POOL = 64            # programs of a task
 MOST_FALL = 0.01
 
