@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Quality against budget: what each way to choose schedules reaches after 0, 1, 4, 16, .. measurements, on kernels of networks that no predictor has seen,
-with the generated space and without static rules.
+without static rules.
 
     budgets.py --tilewright BUILD/tilewright --folder OUT [--kernels 20] [--minutes 40] [--methods random,gbt,ranker] MODEL.onnx ...
 

@@ -42,7 +42,7 @@ def documents(text):
 
 
 def kernels_of(args, model):
-    spaces = json.loads(run(args.tilewright, "space", model, "-t", args.target, "--space", "generated", "--no-rules", "--json"))["kernels"]
+    spaces = json.loads(run(args.tilewright, "space", model, "-t", args.target, "--no-rules", "--json"))["kernels"]
     return [dict(kernel, model=str(model)) for kernel in spaces if args.least_points <= kernel["points"] <= args.most_points and kernel["flops"] <= args.most_flops]
 
 
@@ -67,7 +67,7 @@ def choose(args, models):
 
 def tune(args, kernel, flags, seed, trials, batch=None):
     start = time.monotonic()
-    *rounds, summary = documents(run(args.tilewright, "tune", kernel["model"], "-t", args.target, "--kernel", kernel["kernel"], "--space", "generated", "--no-rules",
+    *rounds, summary = documents(run(args.tilewright, "tune", kernel["model"], "-t", args.target, "--kernel", kernel["kernel"], "--no-rules",
                                      "--table", "--log", args.folder / "table.db", *flags, "--seed", seed, "--trials", trials, "--batch", batch or args.batch, "--json",
                                      codes=(0, NOTHING_WORKS)))
     task = summary["tasks"][0] if "tasks" in summary else {"curve": [None] * trials, "trials": trials, "illegal": 0}

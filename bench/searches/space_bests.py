@@ -15,7 +15,7 @@ import search_curves
 
 
 def search(args, kernel, log):
-    lines = search_curves.run(args.tilewright, "tune", kernel["model"], "-t", args.target, "--kernel", kernel["kernel"], "--space", "generated", "--no-rules",
+    lines = search_curves.run(args.tilewright, "tune", kernel["model"], "-t", args.target, "--kernel", kernel["kernel"], "--no-rules",
                               "--log", log, "--seed", args.seed, "--trials", args.trials, "--jobs", args.jobs, "--json").splitlines()
     return json.loads(lines[-1])["tasks"][0]
 
