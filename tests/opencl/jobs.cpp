@@ -9,6 +9,7 @@
 #include <regex>
 #include <set>
 
+#include "autotune/explorers/seen.h"
 #include "autotune/space.h"
 #include "ir/kernel/interpreter.h"
 #include "kernels/arranged.h"
@@ -203,6 +204,11 @@ Job only_job(const std::vector<Job>& jobs, const Task& task) {
   return found.front();
 }
 
+// All points are equally likely, as the counts of repeated schedules suppose.
+Point drawn(const Space& space, std::mt19937_64& random) {
+  return space.at(std::floor(unit(random) * space.size()));
+}
+
 }  // namespace
 
 Job job_at(const std::string& name, const Graph& graph, const Target& target,
@@ -238,7 +244,7 @@ SpaceJobs jobs_of_points(const Case& one, const Target& target, size_t points, u
   double tries = 0;
   constexpr double kMostTries = 4000;
   for (; out.jobs.size() < points && tries < kMostTries; ++tries) {
-    const Point point = space.sample(random);
+    const Point point = drawn(space, random);
     Expected<Schedule> schedule = space.schedule(point);
     if (!schedule) {
       llvm::consumeError(schedule.takeError());
@@ -256,7 +262,7 @@ SpaceJobs jobs_of_points(const Case& one, const Target& target, size_t points, u
   int legal = 0;
   double counted = 0;
   for (; legal < kCounted && counted < 20 * kCounted; ++counted) {
-    const Point point = space.sample(random);
+    const Point point = drawn(space, random);
     Expected<Schedule> schedule = space.schedule(point);
     if (!schedule) {
       llvm::consumeError(schedule.takeError());
