@@ -36,6 +36,11 @@ class Adapter {
   Expected<AdaptOutcome> run() {
     TW_ASSIGN(predictors_, load_predictors(request_.kind, request_.predictor_folders));
     TW_ASSIGN(const Target target, load_target(request_.target, request_.target_folders));
+    if (!target.devices.empty())
+      return make_error(DiagCode::unsupported,
+                        "target '{0}' has a device, and the programs that adapt measures are for "
+                        "processors",
+                        request_.target);
     if (!request_.log.empty()) {
       TW_TRY(read_log(target.main_device()));
       return fit(target.main_device());
@@ -47,11 +52,6 @@ class Adapter {
                         "estimated, and predictors are fitted to times; another machine measures "
                         "with --worker",
                         target.name, arch_name(target.arch()));
-    if (place_.device)
-      return make_error(DiagCode::unsupported,
-                        "target '{0}' has a device, and the programs that adapt measures are for "
-                        "processors",
-                        request_.target);
     TW_ASSIGN(DataSet set, DataSet::open(request_.measured, sql::Mode::write));
     TW_ASSIGN(const std::vector<LearningTask> there, set.tasks());
     if (there.empty()) TW_TRY(import_data(set));

@@ -129,7 +129,7 @@ TEST_CASE("compile --tune: tunes, times the network both ways, and the library c
                                       }),
                   said);
   CHECK(cli({"verify", folder / "tuned.so", model}).code == kExitOk);
-  // What does not gain is marked in the log, so a compile by the log makes the same library.
+  // The log has marks on the records that do not gain, so a compile by it makes the same library.
   std::filesystem::create_directory(folder / "again");
   REQUIRE(cli({"compile", model, "-o", folder / "again/tuned.so", "--log", log}).code == kExitOk);
   CHECK(slurp(folder / "again/tuned.so") == slurp(folder / "tuned.so"));
