@@ -144,6 +144,8 @@ def adapts_by_log(args, folder):
     assert found["samples"] >= 16 and found["tasks"] >= 2 and 0 < found["before"]["top1"] <= 1, found
     code, _, err = run(args, "adapt", "-t", "cortex-a72", "-o", folder / "h.json", "--log", log)
     assert code == 1 and "has no kernel with 8 records of 'cortex-a72'" in err, err
+    code, _, err = run(args, "adapt", "-t", "vdla-16x16", "-o", folder / "h.json", "--log", log)
+    assert code == 3 and "has a device" in err, (code, err)
 
 
 def main():
