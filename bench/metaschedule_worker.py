@@ -21,7 +21,8 @@ import time as clock
 
 import numpy as np
 
-import rival_truth
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "rivals"))
+import rival_truth  # noqa: E402
 
 START = clock.monotonic()
 ENDLESS = 10**6   # trials

@@ -95,7 +95,7 @@ if has tables; then
 fi
 if has shipped; then
   scripts/train_predictors.sh "$folder/shipped"
-  for set in tileset-1 tileset-winograd; do
+  for set in tileset-1 tileset-winograd tileset-2; do
     python -m predictor.evaluate --data datasets/$set --runs "$folder/shipped/study/runs" --out "$folder/shipped/$set.md"
   done
 fi

@@ -1,5 +1,6 @@
 #include "cli/algorithm_flags.h"
 
+#include "cli/flags.h"
 #include "support/names_text.h"
 
 namespace tw {
@@ -28,8 +29,7 @@ Expected<AlgorithmOptions> AlgorithmFlags::options(Target& target) const {
   if (algorithm.empty()) return o;
   o.only = algorithm_from_name(algorithm);
   if (o.only) return o;
-  return make_error(DiagCode::invalid_argument, "--algorithm '{0}': one of {1}", algorithm,
-                    names_text(kAlgorithmCount, algorithm_name));
+  return wrong_word("--algorithm", algorithm, names_text(kAlgorithmCount, algorithm_name));
 }
 
 }  // namespace tw

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "cli/flags.h"
+
 namespace tw {
 namespace {
 
@@ -202,7 +204,7 @@ constexpr std::array<std::pair<const char*, Script>, 3> kShells = {
 Expected<std::string> completion_script(const CommandTree& tree, const std::string& shell) {
   for (const auto& [name, script] : kShells)
     if (shell == name) return script(tree);
-  return make_error(DiagCode::invalid_argument, "shell '{0}' is none of bash, zsh, fish", shell);
+  return wrong_word("shell", shell, "bash, zsh, fish");
 }
 
 }  // namespace tw

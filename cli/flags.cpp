@@ -89,6 +89,10 @@ std::function<CommandTree()> Flags::program() const {
   return [root] { return command_tree(*root); };
 }
 
+Error wrong_word(llvm::StringRef flag, llvm::StringRef word, llvm::StringRef words) {
+  return make_error(DiagCode::invalid_argument, "{0} '{1}': one of {2}", flag, word, words);
+}
+
 void define_no_check(Flags& flags, bool& value) {
   flags.flag("--no-check", value,
              "Take a library as it is, without comparing its bytes with the hashes in it");

@@ -11,6 +11,7 @@
 #include "cli/command_tree.h"
 #include "driver/run/dims.h"
 #include "driver/run/tensors.h"
+#include "support/diag.h"
 
 namespace tw {
 
@@ -60,6 +61,10 @@ class Flags {
   CLI::App& app_;
   std::string group_;  // "": the heading of --help
 };
+
+// The error of a word that a flag, or a command's first argument, does not know. `words` are what
+// it accepts: "all, template, generated".
+Error wrong_word(llvm::StringRef flag, llvm::StringRef word, llvm::StringRef words);
 
 void define_no_check(Flags& flags, bool& value);  // --no-check of the commands that take a library
 

@@ -95,11 +95,13 @@ extern const uint8_t tw_hashes[TW_HASHES_BYTES] __attribute__((visibility("hidde
 extern const char tw_manifest[]
     __attribute__((visibility("hidden"))); /* tw_model.manifest should point to it */
 
-/* Generated code calls this, from the program's thread only. It runs fn(arg, i) for i in
- * 0..count-1. With count <= 1, with one thread, and inside fn it is a plain loop. fn may use 64 KiB
- * of stack (musl's threads have 128). */
-void tw_parallel_for(const tw_env* env, void (*fn)(void* arg, int32_t index), void* arg,
-                     int32_t count);
+/* Generated code calls this, from the program's thread only. It runs fn(arg, part, chunk) for chunk
+ * in 0..chunks-1, on as many threads as there are parts. `part`, below parts, is the thread's own:
+ * no two run as the same part at once. A part has chunks / parts neighbours, of which other threads
+ * take what it has left when they have no more of their own. With parts <= 1, with one thread, and
+ * inside fn it is a plain loop. fn may use 64 KiB of stack (musl's threads have 128). */
+void tw_parallel_for(const tw_env* env, void (*fn)(void* arg, int32_t part, int32_t chunk),
+                     void* arg, int32_t parts, int32_t chunks);
 uint64_t tw_clock_ns(void); /* CLOCK_MONOTONIC, by syscall */
 /* Generated code calls this behind each call of a run with env->call_ns. It stores the call's
  * nanoseconds there and tells the context's profiler. */

@@ -1,11 +1,15 @@
 /* Thread pool. A run holds a lane from its beginning to its end; where kLanes runs hold all of
- * them, the loops of a further run are plain. A parallel_for splits its count into equal chunks,
- * publishes a bit for each chunk in its lane and bumps the pool's epoch. Workers claim bits. Each
- * worker tries its own bit first, so that it meets the same chunk call after call. The caller runs
- * chunk 0, then claims the chunks that no worker has taken, and waits for the rest. So contexts
- * that run at the same time split the workers between them, a missing worker costs time and never
- * an answer, and no lock is taken on the way. A claimed bit keeps the caller inside the call until
- * the chunk is done, so everything that the claimer reads belongs to that call. */
+ * them, the loops of a further run are plain. A parallel_for divides its chunks into parts of
+ * neighbours, publishes a bit for each part in its lane and bumps the pool's epoch. Workers claim
+ * bits. Each worker tries its own bit first, so that it meets the same part call after call. The
+ * caller runs part 0, then claims the parts that no worker has taken, and waits for the rest. So
+ * contexts that run at the same time split the workers between them, a missing worker costs time
+ * and never an answer, and no lock is taken on the way. A claimed bit keeps the caller inside the
+ * call until its claimer is done, so everything that the claimer reads belongs to that call.
+ *
+ * The claimer of a part takes its chunks one by one from the front, and then those that other parts
+ * have left, from their ends. So a fast core does more than a slow one, and all are done within a
+ * chunk's time. Which thread runs a chunk is open; what a chunk computes does not depend on it. */
 #include "pool.h"
 
 #ifndef TW_SPINS /* the tests set few, to reach the waits in the kernel */
@@ -13,23 +17,37 @@
 #endif
 enum {
   kMaxThreads = 64,
+  kMostParts = 128, /* of a loop in a caller's pool, which may have more threads */
   kLanes = 64,
+  kBriefSpins = TW_SPINS / 20,
+  kYieldSpins = 256,
   kSpins = TW_SPINS,
   kRunSpins = 50 * TW_SPINS
 }; /* turns of a spin loop before a wait in the kernel, outside of runs and within */
 
-typedef struct tw_lane {
-  _Alignas(64) void (*fn)(void* arg, int32_t index); /* written before `open`, read after a claim */
+/* The chunks of a part that no thread has taken: the next one in the low half, the end in the high
+ * half */
+typedef struct tw_share {
+  _Alignas(64) _Atomic uint64_t rest;
+} tw_share;
+
+typedef struct tw_shared_loop { /* a parallel_for in progress */
+  void (*fn)(void* arg, int32_t part, int32_t chunk);
   void* arg;
-  int32_t count, chunks;
-  _Alignas(64) _Atomic uint64_t open; /* bit c: chunk c waits for a thread */
-  _Alignas(64) _Atomic uint32_t left; /* chunks other than 0 that are not done */
-  _Atomic uint32_t waiting;           /* 1: the caller sleeps on `left` */
+  int32_t parts;
+  tw_share* shares;
+} tw_shared_loop;
+
+typedef struct tw_lane {
+  _Alignas(64) const tw_shared_loop* loop; /* written before `open`, read after a claim */
+  _Alignas(64) _Atomic uint64_t open;      /* bit p: part p waits for a thread */
+  _Alignas(64) _Atomic uint32_t left;      /* parts other than 0 that are not done */
+  _Atomic uint32_t waiting;                /* 1: the caller sleeps on `left` */
 } tw_lane;
 
 typedef struct tw_worker {
   struct tw_pool* pool;
-  uint32_t chunk; /* the chunk that it claims first: 1 + its index */
+  uint32_t part; /* the part that it claims first: 1 + its index */
   tw_thread thread;
 } tw_worker;
 
@@ -49,21 +67,37 @@ typedef struct tw_pool {
 static _Atomic uint32_t g_lock; /* guards g_pool; never taken on the run path */
 static tw_pool* g_pool;
 
-static void run_chunk(const tw_lane* lane, int32_t chunk) {
-  int32_t each = lane->count / lane->chunks, rest = lane->count % lane->chunks;
-  int32_t from = chunk * each + (chunk < rest ? chunk : rest);
-  int32_t to = from + each + (chunk < rest);
-  for (int32_t i = from; i < to; ++i) lane->fn(lane->arg, i);
+/* Takes a chunk from the front of a share, or from its end; -1: none is left. */
+static int32_t take(tw_share* share, int32_t from_end) {
+  uint64_t now = TW_LOAD(&share->rest, RELAXED);
+  while ((uint32_t)now < now >> 32) {
+    const uint64_t then = from_end ? now - ((uint64_t)1 << 32) : now + 1;
+    if (__c11_atomic_compare_exchange_weak(&share->rest, &now, then, __ATOMIC_RELAXED,
+                                           __ATOMIC_RELAXED))
+      return (int32_t)(from_end ? then >> 32 : (uint32_t)now);
+  }
+  return -1;
 }
 
-/* Claims and runs open chunks, `first` before others, until none is open. */
-static void run_open_chunks(tw_lane* lane, uint32_t first) {
+/* Runs a part's chunks and those that others have left. Only its claimer runs as this part. */
+static void run_part(const tw_shared_loop* loop, int32_t part) {
+  int32_t chunk;
+  while ((chunk = take(&loop->shares[part], 0)) >= 0) loop->fn(loop->arg, part, chunk);
+  for (int32_t step = 1; step < loop->parts; ++step)
+    while ((chunk = take(&loop->shares[(part + step) % loop->parts], 1)) >= 0)
+      loop->fn(loop->arg, part, chunk);
+}
+
+static void run_part_of(void* loop, int32_t part) { run_part(loop, part); }
+
+/* Claims and runs open parts, `first` before others, until none is open. */
+static void run_open_parts(tw_lane* lane, uint32_t first) {
   uint64_t open;
   while ((open = TW_LOAD(&lane->open, ACQUIRE)) != 0) {
     uint64_t bit = open & (uint64_t)1 << first;
     if (!bit) bit = open & (0 - open);
     if (!(TW_AND(&lane->open, ~bit, ACQ_REL) & bit)) continue;
-    run_chunk(lane, __builtin_ctzll(bit));
+    run_part(lane->loop, __builtin_ctzll(bit));
     if (TW_SUB(&lane->left, 1, SEQ_CST) == 1 && TW_LOAD(&lane->waiting, SEQ_CST))
       tw_futex_wake(&lane->left, 1);
   }
@@ -75,6 +109,7 @@ static uint32_t await_epoch(tw_pool* pool, uint32_t seen) {
        ++spin) {
     if ((now = TW_LOAD(&pool->epoch, ACQUIRE)) != seen) return now;
     tw_relax();
+    if (spin > kBriefSpins && spin % kYieldSpins == 0) syscall(SYS_sched_yield);
   }
   TW_ADD(&pool->sleepers, 1, SEQ_CST);
   while ((now = TW_LOAD(&pool->epoch, SEQ_CST)) == seen) tw_futex_wait(&pool->epoch, seen);
@@ -88,14 +123,14 @@ static void* worker_body(void* arg) {
   uint32_t epoch = TW_LOAD(&pool->epoch, ACQUIRE);
   while (!TW_LOAD(&pool->stop, ACQUIRE)) {
     for (uint64_t taken = TW_LOAD(&pool->taken, ACQUIRE); taken; taken &= taken - 1)
-      run_open_chunks(&pool->lanes[__builtin_ctzll(taken)], self->chunk);
+      run_open_parts(&pool->lanes[__builtin_ctzll(taken)], self->part);
     epoch = await_epoch(pool, epoch);
   }
   return 0;
 }
 
-static void await_chunks(tw_lane* lane) {
-  for (int32_t spin = 0; spin < kSpins; ++spin) {
+static void await_parts(tw_lane* lane) {
+  for (int32_t spin = 0; spin < kBriefSpins; ++spin) {
     if (TW_LOAD(&lane->left, ACQUIRE) == 0) return;
     tw_relax();
   }
@@ -135,30 +170,35 @@ void tw_team_end(tw_team* team) {
   TW_SUB(&team->pool->runs, 1, RELAXED);
 }
 
-void tw_parallel_for(const tw_env* env, void (*fn)(void* arg, int32_t index), void* arg,
-                     int32_t count) {
+void tw_parallel_for(const tw_env* env, void (*fn)(void* arg, int32_t part, int32_t chunk),
+                     void* arg, int32_t parts, int32_t chunks) {
   tw_team* team = env->pool;
-  if (count <= 1 || !team || team->threads <= 1 || team->busy ||
+  if (parts <= 1 || !team || team->threads <= 1 || team->busy ||
       (!team->lane && !team->user.parallel_for)) {
-    for (int32_t i = 0; i < count; ++i) fn(arg, i);
+    for (int32_t i = 0; i < chunks; ++i) fn(arg, 0, i);
     return;
   }
   team->busy = 1;
+  if (parts > team->threads) parts = team->threads;
+  if (parts > kMostParts) parts = kMostParts;
+  tw_share shares[kMostParts];
+  for (int32_t i = 0; i < parts; ++i) {
+    const uint64_t first = (uint64_t)chunks * (uint32_t)i / (uint32_t)parts,
+                   end = (uint64_t)chunks * ((uint32_t)i + 1) / (uint32_t)parts;
+    TW_STORE(&shares[i].rest, end << 32 | first, RELAXED);
+  }
+  tw_shared_loop loop = {fn, arg, parts, shares};
   if (team->user.parallel_for) {
-    team->user.parallel_for(team->user.pool, fn, arg, count);
+    team->user.parallel_for(team->user.pool, run_part_of, &loop, parts);
   } else {
     tw_lane* lane = team->lane;
-    int32_t chunks = count < team->threads ? count : team->threads;
-    lane->fn = fn;
-    lane->arg = arg;
-    lane->count = count;
-    lane->chunks = chunks;
-    TW_STORE(&lane->left, (uint32_t)chunks - 1, RELAXED);
-    TW_STORE(&lane->open, (~(uint64_t)0 >> (64 - chunks)) & ~(uint64_t)1, RELEASE);
-    rouse(team->pool, chunks - 1);
-    run_chunk(lane, 0);
-    run_open_chunks(lane, 1);
-    await_chunks(lane);
+    lane->loop = &loop;
+    TW_STORE(&lane->left, (uint32_t)parts - 1, RELAXED);
+    TW_STORE(&lane->open, (~(uint64_t)0 >> (64 - parts)) & ~(uint64_t)1, RELEASE);
+    rouse(team->pool, parts - 1);
+    run_part(&loop, 0);
+    run_open_parts(lane, 1);
+    await_parts(lane);
   }
   team->busy = 0;
 }
@@ -174,7 +214,7 @@ static void grow(tw_pool* pool, int32_t wanted) {
   while (pool->worker_count < wanted) {
     tw_worker* worker = &pool->workers[pool->worker_count];
     worker->pool = pool;
-    worker->chunk = (uint32_t)pool->worker_count + 1;
+    worker->part = (uint32_t)pool->worker_count + 1;
     if (pthread_create(&worker->thread, 0, worker_body, worker)) break;
     ++pool->worker_count;
   }

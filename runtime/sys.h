@@ -22,6 +22,7 @@ extern int pthread_join(tw_thread thread, void** result) __attribute__((weak));
 
 #if defined(__x86_64__)
 enum {
+  SYS_sched_yield = 24,
   SYS_madvise = 28,
   SYS_read = 0,
   SYS_write = 1,
@@ -49,6 +50,7 @@ enum {
   SYS_futex = 98,
   SYS_clock_gettime = 113,
   SYS_sched_getaffinity = 123,
+  SYS_sched_yield = 124,
   SYS_rt_sigprocmask = 135,
   SYS_getpid = 172,
   SYS_gettid = 178,
@@ -62,6 +64,7 @@ enum {
   SYS_close = 6,
   SYS_lseek = 19,
   SYS_getpid = 20,
+  SYS_sched_yield = 158,
   SYS_gettid = 224,
   SYS_rt_sigprocmask = 175,
   SYS_futex = 240,

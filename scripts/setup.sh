@@ -37,7 +37,7 @@ train_pip="filelock typing-extensions sympy networkx jinja2 fsspec numpy==2.4.6 
   onnxruntime==1.31.1 jax==0.10.2"
 # xgboost's own list has NCCL of another CUDA.
 train_pip_bare="torch==2.15.0 xgboost==3.2.0"
-# The rivals of bench/compare_rivals.py, kernels.py and bench/decoder; llama.cpp is built from its sources. The last
+# The rivals of bench/rivals/compare_rivals.py, kernels.py and bench/decoder; llama.cpp is built from its sources. The last
 # two lines: what tests/exports makes its models with.
 rivals_pip="$train_pip openvino==2026.4.1 ncnn==1.0.20261020 MNN==3.6.1 pnnx==20261020 setuptools
   llama-cpp-python==0.3.36 gguf==0.19.0

@@ -64,6 +64,11 @@ def platform_names(platforms):
     return [name if out.count(name) == 1 else f"{name} #{at + 1}" for at, name in enumerate(out)]
 
 
+def platform_key(platform):
+    """Alike in all data sets that hold the platform, which number platforms each in their own way."""
+    return f"{platform['target_key']} x {platform['threads']}, {platform['kind']}, {platform['machine']}"
+
+
 def chip_of(platform):
     """What a platform's machine is, without the number of its cores and what its system lets programs use: the same of one chip with other
     instructions or threads."""
@@ -101,6 +106,7 @@ def load(folder, feature_folder=None, kinds=()):
     corpus = Corpus(tasks, np.concatenate([p.ids for p in programs]), np.concatenate([p.sources for p in programs]),
                     [text for p in programs for text in p.schedules], start, seconds, again, platform_names(source.platforms))
     corpus.kinds = [platform["kind"] for platform in source.platforms]
+    corpus.platform_keys = [platform_key(platform) for platform in source.platforms]
     corpus.chips = [chip_of(platform) for platform in source.platforms]
     corpus.checksum = hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest()[:16]
     if feature_folder is None:

@@ -143,22 +143,27 @@ def row_of(outcomes, draws):
 
 
 def read_runs(folder):
-    """{(title, places of the platforms): {seed: scores}} of complete runs. Runs of folds and of shares are left out."""
+    """{(title, keys of the platforms that it learned from): {seed: scores}} of complete runs. Runs of folds and of shares are left out."""
     methods = collections.defaultdict(dict)
     for path in sorted(pathlib.Path(folder).glob("*/done.json")):
         facts = json.loads((path.parent / "config.json").read_text())
         if facts["share"] == 1 and not facts["fold"]:
-            methods[facts["config"]["title"], tuple(facts["places"])][facts["seed"]] = np.load(path.parent / "scores.npz")
+            scores = np.load(path.parent / "scores.npz")
+            learned = tuple(str(key) for key in scores["platforms"][facts["places"]])
+            methods[facts["config"]["title"], learned][facts["seed"]] = scores
     return dict(methods)
 
 
 def placed(corpus, run, name="scores"):
-    """A run's scores, or its spreads, in the corpus's order of programs."""
+    """[platforms, programs] of the corpus: a run's scores, or its spreads. The run's data set may hold more of both."""
     order = np.argsort(run["ids"], kind="stable")
     at = order[np.minimum(np.searchsorted(run["ids"], corpus.ids, sorter=order), len(order) - 1)]
     if not (run["ids"][at] == corpus.ids).all():
         raise ValueError("a run's scores are of another data set")
-    return run[name][:, at]
+    keys = [str(key) for key in run["platforms"]]
+    if missing := [key for key in corpus.platform_keys if key not in keys]:
+        raise ValueError(f"a run has no scores for {'; '.join(missing)}")
+    return run[name][[keys.index(key) for key in corpus.platform_keys]][:, at]
 
 
 def rule_rows(pools):
@@ -239,20 +244,22 @@ def together(pools, all_scores, logarithms):
     return out
 
 
-def row_name(corpus, title, places, platform):
+def row_name(corpus, title, learned, platform):
     """What the row says of the platforms that a model learned from, when they are not just the table's own."""
-    if places == (platform,):
+    own = corpus.platform_keys[platform]
+    if learned == (own,):
         return title
-    if platform in places:
-        return f"{title}, from {len(places)} platforms"
-    return f"{title}, from {' and '.join(corpus.platforms[place] for place in places)}"
+    if own in learned:
+        return f"{title}, from {len(learned)} platforms"
+    names = dict(zip(corpus.platform_keys, corpus.platforms))
+    return f"{title}, from {' and '.join(names.get(key, key) for key in learned)}"
 
 
 def method_rows(pools, runs):
     """Of networks with a head for each platform, those count whose target the platform is."""
     rows, corpus, platform = {}, pools.corpus, pools.platform
-    for (title, places), seeds in sorted(runs.items(), key=lambda item: item[0][1][0] != platform):
-        name = row_name(corpus, title, places, platform)
+    for (title, learned), seeds in sorted(runs.items(), key=lambda item: item[0][1][0] != corpus.platform_keys[platform]):
+        name = row_name(corpus, title, learned, platform)
         if name in rows:
             continue
         scores = [placed(corpus, run)[platform] for _, run in sorted(seeds.items())]
@@ -266,15 +273,15 @@ def method_rows(pools, runs):
 def set_rows(pools, runs):
     """Of the rankers of all kinds that learned from the same platforms: the mean of their scores, as a tuner's set of them has it."""
     sets = collections.defaultdict(list)
-    for (title, places), seeds in runs.items():
+    for (title, learned), seeds in runs.items():
         if all("spreads" in run for run in seeds.values()):
-            sets[places].append((title, [placed(pools.corpus, run)[pools.platform] for run in seeds.values()]))
+            sets[learned].append((title, [placed(pools.corpus, run)[pools.platform] for run in seeds.values()]))
     rows = {}
-    for places, members in sets.items():
+    for learned, members in sets.items():
         if len(members) > 1:
             scores = [one for _, parts in members for one in parts]
             kinds = " and ".join(f"{len(parts)} {title.rpartition(', ')[2]}" for title, parts in members)
-            name = row_name(pools.corpus, f"Tilewright ranker, {kinds}", places, pools.platform)
+            name = row_name(pools.corpus, f"Tilewright ranker, {kinds}", learned, pools.platform)
             rows[name] = [outcome_of(pools, together(pools, scores, True))]
     return rows
 

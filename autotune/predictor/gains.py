@@ -7,46 +7,33 @@ one of the two programs. Two programs that the network cannot tell apart have an
 import numpy as np
 import torch
 
-from . import baselines, batches, evaluate
+from . import baselines, evaluate
 
 LEAST_VARIANCE = 0.01**2   # noise of times
 MOST_ERROR = 3.0           # greater errors, of programs that nobody would choose, count as this
 STEPS, RATE = 1500, 0.02
 
 
-@torch.no_grad()
-def outputs(model, config, corpus, programs, platform, chunk=1024):
-    """(scores as binary logarithms, embeddings) of programs on a platform."""
-    model.eval()
-    scores, embeddings = [], []
-    for begin in range(0, len(programs), chunk):
-        part = programs[begin:begin + chunk]
-        out = model(batches.inputs_of(corpus, config["features"], part, np.full(len(part), platform)))
-        scores.append(out["score"].numpy() / np.log(2))
-        embeddings.append(out["embedding"].numpy())
-    return np.concatenate(scores), np.concatenate(embeddings)
-
-
-def held_out(model, config, corpus, platforms, splits=("validation",)):
-    """[pairs] errors and differences of scores, [pairs, size] differences of embeddings: each program that worked beside its default."""
-    errors, scores, embeddings = [], [], []
+def held_out(corpus, scores, embeddings, platforms, splits=("validation",)):
+    """[pairs] errors and differences of scores, [pairs, size] differences of embeddings: each program that worked beside its default.
+    Scores are binary logarithms of speed, [platforms, programs]; embeddings are [platforms, programs, size]."""
+    errors, ahead, apart = [], [], []
     for platform in platforms:
         for split in splits:
             for pool in evaluate.Pools(corpus, platform, split):
-                programs, seconds = pool.programs, pool.seconds
-                default = baselines.default_place(corpus, programs)
-                if default is None or not np.isfinite(seconds[default]):
+                default = baselines.default_place(corpus, pool.programs)
+                if default is None or not np.isfinite(pool.seconds[default]):
                     continue
-                score, embedding = outputs(model, config, corpus, programs, platform)
-                good = np.isfinite(seconds)
+                score, embedding = scores[platform, pool.programs], embeddings[platform, pool.programs]
+                good = np.isfinite(pool.seconds)
                 good[default] = False
                 d = score[good] - score[default]
-                errors.append(d - np.log2(seconds[default] / seconds[good]))
-                scores.append(d)
-                embeddings.append(embedding[good] - embedding[default])
+                errors.append(d - np.log2(pool.seconds[default] / pool.seconds[good]))
+                ahead.append(d)
+                apart.append(embedding[good] - embedding[default])
     if not errors:
         return None
-    return np.concatenate(errors).clip(-MOST_ERROR, MOST_ERROR), np.concatenate(scores), np.concatenate(embeddings)
+    return np.concatenate(errors).clip(-MOST_ERROR, MOST_ERROR), np.concatenate(ahead), np.concatenate(apart)
 
 
 def squares(scores, embeddings):
@@ -70,22 +57,22 @@ def fit(errors, scores, embeddings):
     return found
 
 
-def variance(model, config, corpus, platforms):
+def variance(corpus, scores, embeddings, platforms):
     """The numbers of a network, [2 + size of an embedding]; none: no held-out task has labels."""
-    pairs = held_out(model, config, corpus, platforms)
+    pairs = held_out(corpus, scores, embeddings, platforms)
     return None if pairs is None else fit(*pairs)
 
 
-def spreads(model, config, corpus, numbers, splits=("validation", "near", "test")):
+def spreads(corpus, scores, embeddings, numbers, splits=("validation", "near", "test")):
     """[platforms, programs] deviations of the gains over the tasks' default programs; nan where a task has none."""
-    out = np.full((len(corpus.platforms), len(corpus.ids)), np.nan, np.float32)
-    for platform in range(len(corpus.platforms)):
+    out = np.full(scores.shape, np.nan, np.float32)
+    for platform in range(len(scores)):
         for task in corpus.split(*splits):
             programs = corpus.programs(task)
             default = baselines.default_place(corpus, programs)
             if default is None or np.isnan(corpus.seconds[platform, programs]).all():
                 continue
-            score, embedding = outputs(model, config, corpus, programs, platform)
+            score, embedding = scores[platform, programs], embeddings[platform, programs]
             terms = squares(score - score[default], embedding - embedding[default]).numpy()
             out[platform, programs] = np.sqrt(terms @ numbers)
     return out

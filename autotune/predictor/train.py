@@ -7,7 +7,7 @@
     .. --fold 2/4                           holds out a fold of the training and validation families, for choices between models
 
 Training stops early by the families of validation. A run that was ended goes on where it was; a run that is complete is not made again.
-RUN holds config.json, log.jsonl, the weights, and scores.npz (ids, [platforms, programs] scores; nan: on a platform not asked for). A ranker has
+RUN holds config.json, log.jsonl, the weights, and scores.npz (ids, keys of platforms, [platforms, programs] scores; nan: on a platform not asked for). A ranker has
 gains.json, too: how far off its gains over a default may be.
 """
 import argparse
@@ -59,15 +59,19 @@ def forward(model, config, batch, examples):
 
 
 @torch.no_grad()
-def score(model, config, corpus, programs, platform, head=0, chunk=1024, output="score"):
-    """Scores of programs on a platform of the corpus; `head` is its place among the model's platforms."""
+def outputs(model, config, corpus, programs, platform, head=0, chunk=1024):
+    """{name: values} of programs on a platform of the corpus; `head` is its place among the model's platforms."""
     model.eval()
     parts = []
     for begin in range(0, len(programs), chunk):
         part = programs[begin:begin + chunk]
-        value = model(batches.inputs_of(corpus, config["features"], part, np.full(len(part), platform)))[output]
-        parts.append((value[:, head] if getattr(model, "many", False) else value).numpy())
-    return np.concatenate(parts)
+        out = model(batches.inputs_of(corpus, config["features"], part, np.full(len(part), platform)))
+        parts.append({name: (value[:, head] if getattr(model, "many", False) else value).numpy() for name, value in out.items()})
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def score(*arguments, **more):
+    return outputs(*arguments, **more)["score"]
 
 
 def quality(examples, score_of, rows=None):
@@ -202,24 +206,19 @@ def train_trees(config, corpus, examples, held_out, seed, out, say):
     return trees, best
 
 
-def all_scores(config, corpus, model, platforms, learned):
-    """[platforms of the corpus, programs]: scores, and spreads of models that have them; nan for programs of learned tasks."""
+def all_outputs(config, corpus, model, platforms, learned):
+    """{name: [platforms of the corpus, programs, ..]}: scores; of rankers spreads and embeddings, too. nan for programs of learned tasks."""
     programs = np.nonzero(~np.isin(corpus.task_of, learned))[0]
-    out = {"scores": np.full((len(corpus.platforms), len(corpus.ids)), np.nan, np.float32)}
-    if config["model"] in models.RANKERS:
-        out["spreads"] = out["scores"].copy()
-    # By head: without the hardware, a model scores all platforms alike.
-    same = {}
+    out, same = {}, {}   # By head: without the hardware, a model scores all platforms alike.
     for place in range(len(corpus.platforms)):
         head = platforms.index(place) if getattr(model, "many", False) and place in platforms else 0
-        if "hardware" not in config["features"]:
-            if head not in same:
-                same[head] = model.score(corpus, programs) if config["model"] == "trees" else score(model, config, corpus, programs, place, head)
-            out["scores"][place, programs] = same[head]
-            continue
-        out["scores"][place, programs] = score(model, config, corpus, programs, place, head)
-        if "spreads" in out:
-            out["spreads"][place, programs] = score(model, config, corpus, programs, place, head, output="spread")
+        key = place if "hardware" in config["features"] else head
+        if key not in same:
+            trees = config["model"] == "trees"
+            same[key] = {"score": model.score(corpus, programs)} if trees else outputs(model, config, corpus, programs, place, head)
+        for name, values in same[key].items():
+            whole = out.setdefault(name + "s", np.full((len(corpus.platforms), len(corpus.ids), *values.shape[1:]), np.nan, np.float32))
+            whole[place, programs] = values
     return out
 
 
@@ -258,11 +257,14 @@ def run(arguments, corpus=None):
         print(f"{out.name}: {line}", flush=True)
     learn = train_trees if config["model"] == "trees" else train_network
     model, best = learn(config, corpus, examples, held_out, arguments.seed, out, say)
-    scores = all_scores(config, corpus, model, platforms, learned)
-    if config["model"] in models.RANKERS and (numbers := gains.variance(model, config, corpus, platforms)) is not None:
-        (out / "gains.json").write_text(json.dumps([float(number) for number in numbers]) + "\n")
-        scores["gain_spreads"] = gains.spreads(model, config, corpus, numbers)
-    np.savez_compressed(out / "scores.npz", ids=corpus.ids, **scores)
+    scores = all_outputs(config, corpus, model, platforms, learned)
+    embeddings = scores.pop("embeddings", None)
+    if config["model"] in models.RANKERS:
+        logarithms = scores["scores"] / np.log(2)
+        if (numbers := gains.variance(corpus, logarithms, embeddings, platforms)) is not None:
+            (out / "gains.json").write_text(json.dumps([float(number) for number in numbers]) + "\n")
+            scores["gain_spreads"] = gains.spreads(corpus, logarithms, embeddings, numbers)
+    np.savez_compressed(out / "scores.npz", ids=corpus.ids, platforms=np.array(corpus.platform_keys), **scores)
     done = {"held_out": best, "seconds": round(time.monotonic() - start, 1)}
     (out / "done.json").write_text(json.dumps(done) + "\n")
     return done

@@ -48,7 +48,45 @@ llvm::Value* make_env(llvm::IRBuilder<>& b, llvm::Value* parallel) {
   return env;
 }
 
-// Defines the function that parallel loops call, if there are any: it calls the caller's pool.
+// void (ptr loop, i32 part): runs the part's chunks. `loop` holds fn, its argument, and the numbers
+// of parts and of chunks.
+llvm::Function* define_run_part(llvm::Module& module, llvm::StructType* loop_type) {
+  llvm::IRBuilder<> b(module.getContext());
+  auto* type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty()}, false);
+  auto* function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, "run_part",
+                                          module);
+  const auto block = [&](const char* name) {
+    return llvm::BasicBlock::Create(module.getContext(), name, function);
+  };
+  llvm::BasicBlock *entry = block("entry"), *next = block("next"), *body = block("body"),
+                   *done = block("done");
+  b.SetInsertPoint(entry);
+  llvm::Value* part = function->getArg(1);
+  std::vector<llvm::Value*> fields;
+  for (unsigned i = 0; i < loop_type->getNumElements(); ++i)
+    fields.push_back(b.CreateLoad(loop_type->getElementType(i),
+                                  b.CreateStructGEP(loop_type, function->getArg(0), i)));
+  llvm::Value *fn = fields[0], *arg = fields[1], *parts = fields[2], *chunks = fields[3];
+  const auto bound = [&](llvm::Value* i) { return b.CreateUDiv(b.CreateMul(chunks, i), parts); };
+  llvm::Value *first = bound(part), *end = bound(b.CreateAdd(part, b.getInt32(1)));
+  b.CreateBr(next);
+  b.SetInsertPoint(next);
+  llvm::PHINode* chunk = b.CreatePHI(b.getInt32Ty(), 2, "chunk");
+  chunk->addIncoming(first, entry);
+  b.CreateCondBr(b.CreateICmpULT(chunk, end), body, done);
+  b.SetInsertPoint(body);
+  auto* chunk_type = llvm::FunctionType::get(b.getVoidTy(),
+                                             {b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty()}, false);
+  b.CreateCall(chunk_type, fn, {arg, part, chunk});
+  chunk->addIncoming(b.CreateAdd(chunk, b.getInt32(1)), body);
+  b.CreateBr(next);
+  b.SetInsertPoint(done);
+  b.CreateRetVoid();
+  return function;
+}
+
+// Defines the function that parallel loops call, if there are any: it runs the parts on the
+// caller's pool.
 void define_parallel_for(llvm::Module& module) {
   llvm::Function* function = module.getFunction("tw_parallel_for");
   if (!function) return;
@@ -61,9 +99,14 @@ void define_parallel_for(llvm::Module& module) {
   llvm::Value* run = b.CreateLoad(b.getPtrTy(), parallel, "run");
   llvm::Value* pool = b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getPtrTy(), parallel, 1),
                                    "pool");
+  auto* loop_type = llvm::StructType::get(b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(),
+                                          b.getInt32Ty());
+  llvm::Value* loop = b.CreateAlloca(loop_type, nullptr, "loop");
+  for (unsigned i = 0; i < 4; ++i)
+    b.CreateStore(function->getArg(i + 1), b.CreateStructGEP(loop_type, loop, i));
   auto* type = llvm::FunctionType::get(
       b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy(), b.getInt32Ty()}, false);
-  b.CreateCall(type, run, {pool, function->getArg(1), function->getArg(2), function->getArg(3)});
+  b.CreateCall(type, run, {pool, define_run_part(module, loop_type), loop, function->getArg(3)});
   b.CreateRetVoid();
 }
 
@@ -200,14 +243,14 @@ Expected<std::string> LlvmBackend::member(const Program& program, size_t index,
   const Kernel& kernel = program.kernels[index];
   llvm::LLVMContext context;
   llvm::Module module(kernel_symbol(index), context);
-  const Expr chunks = is_freestanding(target_.triple)
-                          ? Expr(1)
-                          : most_parts(index < program.work.size() ? program.work[index]
-                                                                   : count_work(kernel),
-                                       target_, options.chunk_ns);
+  const Expr parts = is_freestanding(target_.triple)
+                         ? Expr(1)
+                         : most_parts(index < program.work.size() ? program.work[index]
+                                                                  : count_work(kernel),
+                                      target_, options.chunk_ns);
   module.setDataLayout(machine.createDataLayout());
   TW_TRY(KernelEmitter(module, traits_, kernel, target_)
-             .emit(kernel_symbol(index), chunks)
+             .emit(kernel_symbol(index), parts)
              .takeError());
   if (options.path > 0) name_for_path(module, options.path);
   prepare_module(module, machine, traits_);

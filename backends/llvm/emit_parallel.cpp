@@ -1,9 +1,9 @@
 // Functions of a kernel, and parallel loops. Around a parallel loop there are only serial loops,
 // whose variables become parameters too. The loop's body becomes `body(params.., outer variables..,
-// begin, end)`. With more than one thread, a thunk `(arg, chunk)` unpacks the parameters and runs
-// one chunk of an even static partition. The partition divides the loop's iterations, or all those
-// of the loop inside it (ir/kernel/shared_loop.h). A kernel that does little makes few chunks, or
-// none.
+// begin, end)`. With more than one thread, a thunk `(arg, part, chunk)` unpacks the parameters and
+// runs one chunk as one of the parts. Each part has an even share of the loop's iterations, or of
+// all those of the loop inside it (ir/kernel/shared_loop.h), in a few chunks that other threads may
+// take. A kernel that does little makes few parts, or none, and parts that do little are one chunk.
 #include <set>
 
 #include "backends/llvm/kernel_emitter.h"
@@ -13,12 +13,20 @@ namespace tw::codegen {
 
 using llvm::Type;
 
-Expr KernelEmitter::chunks_here() const {
-  return most_parts_below(most_chunks_, {loops_.begin(), loops_.end() - 1});
+namespace {
+
+constexpr int64_t kChunksOfPart = 8;
+// The work of a chunk, in units of that which makes a part worth the fork and join
+constexpr int64_t kChunkWork = 4;
+
+}  // namespace
+
+Expr KernelEmitter::parts_here() const {
+  return most_parts_below(most_parts_, {loops_.begin(), loops_.end() - 1});
 }
 
 // The parameters are env, a pointer for each parameter buffer, workspace, the symbols as i64, and
-// `integers` more i64 (for parallel bodies: outer variables, chunk, begin, end).
+// `integers` more i64 (for parallel bodies: outer variables, part, begin, end).
 llvm::Function* KernelEmitter::start_function(const std::string& symbol, size_t integers,
                                               llvm::GlobalValue::LinkageTypes linkage) {
   auto& b = v_.b;
@@ -58,8 +66,8 @@ llvm::Function* KernelEmitter::start_function(const std::string& symbol, size_t 
 }
 
 // Makes `function` the function in progress. Its workspace temps get their addresses; those of
-// scope thread lie in slice `chunk` (null: the first).
-void KernelEmitter::enter(llvm::Function* function, Value* chunk) {
+// scope thread lie in slice `part` (null: the first).
+void KernelEmitter::enter(llvm::Function* function, Value* part) {
   function_ = FunctionState();
   function_.value = function;
   unsigned i = 0;
@@ -83,9 +91,8 @@ void KernelEmitter::enter(llvm::Function* function, Value* chunk) {
   if (emission_.environment)
     for (const auto& [name, range] : emission_.environment->variables())
       function_.vars[name] = emission_.environment->variable(v_, name);
-  Value* slice = chunk
-                     ? b.CreateMul(chunk, expressions_.emit(emission_.layout.slice_bytes), "slice")
-                     : v_.i64(0);
+  Value* slice = part ? b.CreateMul(part, expressions_.emit(emission_.layout.slice_bytes), "slice")
+                      : v_.i64(0);
   for (size_t k = 0; k < kernel_.buffers.size(); ++k) {
     const BufferId id{static_cast<int32_t>(k)};
     if (emission_.environment && emission_.environment->holds(id))
@@ -98,12 +105,14 @@ void KernelEmitter::enter(llvm::Function* function, Value* chunk) {
   }
 }
 
-// void (ptr packed, i32 chunk). The fields of `packed` are the body's parameters without chunk,
-// begin and end, then the loop's extent and the number of chunks.
+// void (ptr packed, i32 part, i32 chunk). The fields of `packed` are the body's parameters without
+// part, begin and end, then those of Division. The chunks of a part begin with a row, but for the
+// first, where chunks have a row or more.
 llvm::Function* KernelEmitter::make_thunk(llvm::Function* body, llvm::StructType* packed) {
   auto& context = module_.getContext();
   llvm::IRBuilder<> b(context);
-  auto* type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt32Ty()}, false);
+  auto* type = llvm::FunctionType::get(b.getVoidTy(),
+                                       {b.getPtrTy(), b.getInt32Ty(), b.getInt32Ty()}, false);
   auto* thunk = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage,
                                        body->getName() + ".thunk", module_);
   b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", thunk));
@@ -111,12 +120,17 @@ llvm::Function* KernelEmitter::make_thunk(llvm::Function* body, llvm::StructType
   for (unsigned i = 0; i < packed->getNumElements(); ++i)
     fields.push_back(
         b.CreateLoad(packed->getElementType(i), b.CreateStructGEP(packed, thunk->getArg(0), i)));
-  Value* chunks = fields.back();
-  Value* extent = fields[fields.size() - 2];
-  fields.resize(fields.size() - 2);
-  Value* chunk = b.CreateZExt(thunk->getArg(1), b.getInt64Ty());
-  auto bound = [&](Value* i) { return b.CreateUDiv(b.CreateMul(extent, i), chunks); };
-  fields.push_back(chunk);
+  const size_t own = fields.size() - 4;
+  Value *extent = fields[own], *row = fields[own + 1], *each = fields[own + 2],
+        *chunks = fields[own + 3];
+  fields.resize(own);
+  Value* chunk = b.CreateZExt(thunk->getArg(2), b.getInt64Ty());
+  auto bound = [&](Value* i) {
+    Value* even = b.CreateUDiv(b.CreateMul(extent, i), chunks);
+    Value* first = b.CreateICmpEQ(b.CreateURem(i, each), b.getInt64(0));
+    return b.CreateSelect(first, even, b.CreateSub(even, b.CreateURem(even, row)));
+  };
+  fields.push_back(b.CreateZExt(thunk->getArg(1), b.getInt64Ty()));
   fields.push_back(bound(chunk));
   fields.push_back(bound(b.CreateAdd(chunk, b.getInt64(1))));
   b.CreateCall(body, fields);
@@ -124,7 +138,32 @@ llvm::Function* KernelEmitter::make_thunk(llvm::Function* body, llvm::StructType
   return thunk;
 }
 
-Value* KernelEmitter::chunk_count(Value* extent, const Expr& limit) {
+// How a loop is divided when it is entered. `row` becomes the number of iterations of the inner
+// loop that is divided with it; 1: there is none, or chunks are smaller.
+KernelEmitter::Division KernelEmitter::division(const Expr& outer, const Expr& inner,
+                                                const Expr& most) {
+  auto& b = v_.b;
+  Division d;
+  Value *rows = expressions_.emit(outer), *row = expressions_.emit(inner),
+        *limit = expressions_.emit(most);
+  const auto least = [&](Value* x, Value* y) {
+    return b.CreateSelect(b.CreateICmpSLT(x, y), x, y);
+  };
+  const auto at_least_1 = [&](Value* x) {
+    return b.CreateSelect(b.CreateICmpSGT(x, v_.i64(1)), x, v_.i64(1));
+  };
+  d.extent = b.CreateMul(rows, row);
+  d.parts = part_count(d.extent, limit);
+  Value* nonzero = at_least_1(d.parts);
+  d.each = least(b.CreateSDiv(d.extent, nonzero),
+                 b.CreateSDiv(limit, b.CreateMul(nonzero, v_.i64(kChunkWork))));
+  d.each = at_least_1(least(d.each, v_.i64(kChunksOfPart)));
+  d.chunks = b.CreateMul(nonzero, d.each);
+  d.row = at_least_1(b.CreateSelect(b.CreateICmpSGE(rows, d.chunks), row, v_.i64(1)));
+  return d;
+}
+
+Value* KernelEmitter::part_count(Value* extent, Value* most) {
   auto& b = v_.b;
   // env->threads is the i32 behind six pointers (tw_env in runtime/model.h).
   unsigned pointer_bytes = module_.getDataLayout().getPointerSize();
@@ -135,16 +174,15 @@ Value* KernelEmitter::chunk_count(Value* extent, const Expr& limit) {
   if (!is_const(emission_.layout.slice_bytes, 0))
     wide = b.CreateSelect(b.CreateICmpSLT(wide, v_.i64(emission_.target.cores)), wide,
                           v_.i64(emission_.target.cores));
-  Value* chunks = b.CreateSelect(b.CreateICmpSLT(wide, extent), wide, extent);
-  Value* most = expressions_.emit(limit);
-  return b.CreateSelect(b.CreateICmpSLT(most, chunks), most, chunks);
+  Value* parts = b.CreateSelect(b.CreateICmpSLT(wide, extent), wide, extent);
+  return b.CreateSelect(b.CreateICmpSLT(most, parts), most, parts);
 }
 
-void KernelEmitter::call_in_chunks(llvm::Function* body, std::vector<Value*> fields, Value* extent,
-                                   Value* chunks) {
+void KernelEmitter::call_in_chunks(llvm::Function* body, std::vector<Value*> fields,
+                                   const Division& division) {
   auto& b = v_.b;
-  fields.push_back(extent);
-  fields.push_back(chunks);
+  for (Value* field : {division.extent, division.row, division.each, division.chunks})
+    fields.push_back(field);
   std::vector<Type*> types;
   for (Value* field : fields) types.push_back(field->getType());
   auto* packed = llvm::StructType::get(b.getContext(), types);
@@ -154,19 +192,19 @@ void KernelEmitter::call_in_chunks(llvm::Function* body, std::vector<Value*> fie
   for (unsigned i = 0; i < fields.size(); ++i)
     b.CreateStore(fields[i], b.CreateStructGEP(packed, slot, i));
   auto parallel_for = module_.getOrInsertFunction("tw_parallel_for", b.getVoidTy(), b.getPtrTy(),
-                                                  b.getPtrTy(), b.getPtrTy(), b.getInt32Ty());
+                                                  b.getPtrTy(), b.getPtrTy(), b.getInt32Ty(),
+                                                  b.getInt32Ty());
   llvm::cast<llvm::Function>(parallel_for.getCallee())
       ->setVisibility(llvm::GlobalValue::HiddenVisibility);
   b.CreateCall(parallel_for, {function_.env, make_thunk(body, packed), slot,
-                              b.CreateTrunc(chunks, b.getInt32Ty())});
+                              b.CreateTrunc(division.parts, b.getInt32Ty()),
+                              b.CreateTrunc(division.chunks, b.getInt32Ty())});
 }
 
 void KernelEmitter::emit_parallel(const stmt::Loop& loop) {
   auto& b = v_.b;
   expressions_.forget();
-  Value* extent = expressions_.emit(loop.extent);
   shared_ = {shared_loop(kernel_, loop), loop.var, nullptr, nullptr};
-  if (shared_.loop) extent = b.CreateMul(extent, expressions_.emit(shared_.loop->extent));
   std::vector<std::string> outer_vars;
   for (size_t i = 0; i + 1 < loops_.size(); ++i) outer_vars.push_back(loops_[i]->var);
   llvm::Function* body = start_function(symbol_ + ".parallel" + std::to_string(parallel_count_++),
@@ -175,19 +213,20 @@ void KernelEmitter::emit_parallel(const stmt::Loop& loop) {
   for (llvm::Argument& a : function_.value->args()) arguments.push_back(&a);
   for (const std::string& var : outer_vars) arguments.push_back(function_.vars.at(var));
 
-  const Expr limit = chunks_here();  // a variable, as it must live until values are forgotten
-  Value* chunks = chunk_count(extent, limit);
+  // Variables, as they must live until values are forgotten
+  const Expr most = parts_here(), inner = shared_.loop ? shared_.loop->extent : Expr(1);
+  const Division divided = division(loop.extent, inner, most);
   v_.branch(
-      b.CreateICmpSGT(chunks, v_.i64(1)),
+      b.CreateICmpSGT(divided.parts, v_.i64(1)),
       [&]() -> Value* {
-        call_in_chunks(body, arguments, extent, chunks);
+        call_in_chunks(body, arguments, divided);
         return nullptr;
       },
       [&]() -> Value* {
         std::vector<Value*> whole = arguments;
         whole.push_back(v_.i64(0));
         whole.push_back(v_.i64(0));
-        whole.push_back(extent);
+        whole.push_back(divided.extent);
         b.CreateCall(body, whole);
         return nullptr;
       });

@@ -97,8 +97,8 @@ void KernelEmitter::check_temps() {
          std::to_string(kMaxStackBytes));
 }
 
-Expected<EmittedKernel> KernelEmitter::emit(const std::string& symbol, const Expr& chunks) {
-  most_chunks_ = chunks;
+Expected<EmittedKernel> KernelEmitter::emit(const std::string& symbol, const Expr& parts) {
+  most_parts_ = parts;
   symbol_ = symbol;
   analyse();
   EmittedKernel result;
@@ -106,7 +106,7 @@ Expected<EmittedKernel> KernelEmitter::emit(const std::string& symbol, const Exp
     result.function = start_function(symbol, 0, llvm::GlobalValue::ExternalLinkage);
     enter(result.function);
     const Stmt body = hoist_guards(simplified(kernel_.body, emission_.ranges));
-    const Intrinsic* state = instructions_.set_up(body, is_const(chunks, 1));
+    const Intrinsic* state = instructions_.set_up(body, is_const(parts, 1));
     emit_stmt(body);
     instructions_.tear_down(state);
     v_.b.CreateRetVoid();
@@ -172,8 +172,7 @@ void KernelEmitter::emit_loop(const LoopRef& loop) {
   loops_.push_back(&*loop);
   if (loop->kind == LoopKind::bind)
     fail("loop '" + loop->var + "' is bound to " + loop->axis + ", which a CPU does not have");
-  const bool parallel = !in_parallel_ && !is_const(chunks_here(), 1) &&
-                        is_shared_out(kernel_, loop);
+  const bool parallel = !in_parallel_ && !is_const(parts_here(), 1) && is_shared_out(kernel_, loop);
   bool expand = loop->kind == LoopKind::unroll || (loop->kind == LoopKind::vector && lanes_.count);
   if ((expand || loop->kind == LoopKind::vector) && !extent) {
     fail("loop '" + loop->var + "' is " + loop_kind_name(loop->kind) +

@@ -24,10 +24,10 @@ class KernelEmitter : private OwnedEmission, private EmissionPart {
   // `environment` is null on a processor; otherwise it must outlive this.
   KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel,
                 const Target& target, const KernelEnvironment* environment = nullptr);
-  // Defines `symbol`. Parallel loops run on env's threads, in at most `chunks` parts; with 1 the
-  // parts run in order, and env is not read. Errors: a construct of the kernel that code generation
+  // Defines `symbol`. Parallel loops run on env's threads, in at most `parts` parts; with 1 they
+  // are plain loops, and env is not read. Errors: a construct of the kernel that code generation
   // does not support (with its name), expansion beyond the limits.
-  Expected<EmittedKernel> emit(const std::string& symbol, const Expr& chunks);
+  Expected<EmittedKernel> emit(const std::string& symbol, const Expr& parts);
   // Gives instructions line numbers; `lines` must outlive this.
   void set_lines(const KernelLines* lines) { emission_.lines = lines; }
 
@@ -37,6 +37,12 @@ class KernelEmitter : private OwnedEmission, private EmissionPart {
     const stmt::Loop* loop = nullptr;
     std::string outer{};                     // the parallel loop's variable
     Value *begin = nullptr, *end = nullptr;  // range of this chunk, counted over both loops
+  };
+
+  // How a parallel loop is divided when it is entered: `extent` iterations into `parts`, one for a
+  // thread, and each part into `each` chunks. `row`: chunks begin with a multiple of so many.
+  struct Division {
+    Value *extent = nullptr, *parts = nullptr, *each = nullptr, *chunks = nullptr, *row = nullptr;
   };
 
   // kernel_emitter.cpp
@@ -61,13 +67,15 @@ class KernelEmitter : private OwnedEmission, private EmissionPart {
   // emit_parallel.cpp
   llvm::Function* start_function(const std::string& symbol, size_t integers,
                                  llvm::GlobalValue::LinkageTypes linkage);
-  void enter(llvm::Function* function, Value* chunk = nullptr);
-  Expr chunks_here() const;  // for the loop entered last
+  void enter(llvm::Function* function, Value* part = nullptr);
+  Expr parts_here() const;  // most parts of the loop entered last
   void emit_parallel(const stmt::Loop& loop);
-  llvm::Value* chunk_count(llvm::Value* extent, const Expr& limit);
+  // `inner`: the extent of the loop that is divided with it, else 1
+  Division division(const Expr& outer, const Expr& inner, const Expr& most);
+  llvm::Value* part_count(llvm::Value* extent, llvm::Value* most);
   // Calls the body on each chunk, on the pool's threads.
-  void call_in_chunks(llvm::Function* body, std::vector<llvm::Value*> fields, llvm::Value* extent,
-                      llvm::Value* chunks);
+  void call_in_chunks(llvm::Function* body, std::vector<llvm::Value*> fields,
+                      const Division& division);
   void emit_chunk(const stmt::Loop& loop, llvm::Function* body,
                   const std::vector<std::string>& outer_vars);
   void emit_shared(const stmt::Loop& loop);
@@ -77,7 +85,7 @@ class KernelEmitter : private OwnedEmission, private EmissionPart {
   MemoryEmitter memory_;
   InstructionEmitter instructions_;
   Shared shared_;
-  Expr most_chunks_ = 1;
+  Expr most_parts_ = 1;
   std::string symbol_;
   std::vector<const stmt::Loop*> loops_;  // loops around the present statement
   // Present values of the variables of expanded loops

@@ -15,6 +15,7 @@
 #include "cli/commands/commands.h"
 #include "cli/default_log.h"
 #include "cli/file_roles.h"
+#include "cli/flags.h"
 #include "cli/targets.h"
 #include "driver/tune/replay.h"
 #include "frontend/frontend.h"
@@ -394,10 +395,8 @@ Expected<int> log_command(const LogArgs& args, Console& console) {
   const auto action = std::ranges::find_if(kActions,
                                            [&](const Action& a) { return args.action == a.name; });
   if (action == kActions.end())
-    return make_error(
-        DiagCode::invalid_argument,
-        "log '{0}': one of show, best, export, import, merge, accept, prune, diff, replay",
-        args.action);
+    return wrong_word("log", args.action,
+                      "show, best, export, import, merge, accept, prune, diff, replay");
   if (args.files.size() < action->least_files || args.files.size() > action->most_files)
     return make_error(DiagCode::invalid_argument, "log {0} takes {1}", action->name, action->files);
   const std::string path = args.log.empty() ? default_log() : args.log;

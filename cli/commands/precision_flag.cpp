@@ -1,5 +1,6 @@
 #include "cli/commands/precision_flag.h"
 
+#include "cli/flags.h"
 #include "passes/precision.h"
 
 namespace tw {
@@ -15,9 +16,7 @@ void PrecisionFlag::define(Flags& flags) {
 Error PrecisionFlag::apply(Target& target) const {
   if (!name.empty()) {
     const std::optional<Precision> precision = precision_from_name(name);
-    if (!precision)
-      return make_error(DiagCode::invalid_argument, "--precision '{0}' is none of {1}", name,
-                        precision_names());
+    if (!precision) return wrong_word("--precision", name, precision_names());
     set_precision(target, *precision);
   }
   return check_precision(target);
@@ -48,8 +47,7 @@ void RoundingFlag::define(Flags& flags) {
 Expected<QuantizedRounding> RoundingFlag::read() const {
   if (const std::optional<QuantizedRounding> rounding = quantized_rounding_from_name(name))
     return *rounding;
-  return make_error(DiagCode::invalid_argument, "--quantized-rounding '{0}' is none of {1}", name,
-                    quantized_rounding_names());
+  return wrong_word("--quantized-rounding", name, quantized_rounding_names());
 }
 
 }  // namespace tw

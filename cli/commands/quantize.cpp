@@ -40,9 +40,9 @@ Error check_quantize(const QuantizeArgs& args) {
     problems.push_back({DiagCode::invalid_argument, text, {}, {}});
   };
   if (!range_method_from_name(args.method))
-    problem("--method '" + args.method + "' is none of minmax, percentile, mse, entropy");
+    problem("--method '" + args.method + "': one of minmax, percentile, mse, entropy");
   if (args.activations != "u8" && args.activations != "i8")
-    problem("--activations '" + args.activations + "' is none of u8, i8");
+    problem("--activations '" + args.activations + "': one of u8, i8");
   if (args.weight_bits != 7 && args.weight_bits != 8) problem("--weight-bits is 7 or 8");
   if (args.percentile <= 50 || args.percentile > 100)
     problem("--percentile is more than 50 and 100 at most");

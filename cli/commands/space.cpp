@@ -11,6 +11,7 @@
 #include "autotune/transfer.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/precision_flag.h"
+#include "cli/flags.h"
 #include "cli/targets.h"
 #include "driver/tune/model_tasks.h"
 #include "frontend/frontend.h"
@@ -87,9 +88,7 @@ std::string sketches_text(const Space& space) {
 
 Expected<int> space_of_model(const SpaceArgs& args, Console& console) {
   const std::optional<SketchSource> sketches = sketch_source_from_name(args.space);
-  if (!sketches)
-    return make_error(DiagCode::invalid_argument, "there is no space '{0}': it is one of {1}",
-                      args.space, llvm::join(kSketchSources, ", "));
+  if (!sketches) return wrong_word("--space", args.space, llvm::join(kSketchSources, ", "));
   TW_ASSIGN(const auto dims, parse_dims(args.dims));
   TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
   TW_TRY(args.precision.apply(target));

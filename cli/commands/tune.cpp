@@ -9,6 +9,7 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/precision_flag.h"
 #include "cli/file_roles.h"
+#include "cli/flags.h"
 #include "cli/given_flags.h"
 #include "cli/interrupts.h"
 #include "cli/progress.h"
@@ -61,10 +62,6 @@ Expected<double> share_from(const std::string& text) {
   if (value > 0 && value < 100 && text.substr(end) == "%") return value / 100;
   return make_error(DiagCode::invalid_argument, "--until '{0}': above 0% and below 100%, as in 2%",
                     text);
-}
-
-Error wrong_word(const char* flag, const std::string& word, const std::string& words) {
-  return make_error(DiagCode::invalid_argument, "{0} '{1}': one of {2}", flag, word, words);
 }
 
 Expected<NetworkOptions> options_of(const TuneArgs& args) {

@@ -7,6 +7,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/file_roles.h"
+#include "cli/flags.h"
 #include "cli/progress.h"
 #include "cli/untrusted.h"
 #include "driver/bundle/bundle.h"
@@ -37,8 +38,7 @@ Error check_args(const VerifyArgs& args) {
   if (args.model.empty() && args.per_node)
     return make_error(DiagCode::invalid_argument, "--per-node needs the ONNX model");
   if (!reference_from_name(args.reference))
-    return make_error(DiagCode::invalid_argument,
-                      "--reference '{0}' is none of f64, unoptimized, operators", args.reference);
+    return wrong_word("--reference", args.reference, "f64, unoptimized, operators");
   return Error::success();
 }
 

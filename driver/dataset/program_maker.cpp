@@ -9,7 +9,6 @@
 #include "autotune/features/features.h"
 #include "autotune/models/corrected.h"
 #include "autotune/models/gbt.h"
-#include "autotune/tuner.h"
 #include "support/parallel.h"
 
 namespace tw {
@@ -152,7 +151,9 @@ class ProgramMaker::Trials final : public TaskTrials {
       programs.push_back({program_id(of_.task_, text), source_, text});
       maker_.points_.emplace(programs.back().id, c.point);
     }
-    if (!storing_) storing_ = of_.measure_new(programs, 0, maker_.stop_);
+    std::vector<LearningProgram> missing = programs;
+    std::erase_if(missing, [&](const LearningProgram& p) { return of_.labels_.contains(p.id); });
+    if (!storing_) storing_ = of_.measure_new(missing, 0, maker_.stop_);
     std::vector<MeasureResult> results;
     for (const LearningProgram& p : programs) {
       const auto label = of_.labels_.find(p.id);
@@ -178,18 +179,24 @@ class ProgramMaker::Trials final : public TaskTrials {
   Error storing_ = Error::success();
 };
 
+std::vector<KnownResult> ProgramMaker::known_results() const {
+  std::vector<KnownResult> known;
+  for (const auto& [id, label] : of_.labels_)
+    if (const LearningProgram& program = of_.programs_.at(id);
+        program.source != ProgramSource::product)
+      known.push_back({0, program.schedule, Trials::result_of(label)});
+  return known;
+}
+
 Error ProgramMaker::search(const Space& space, Explorer& explorer, CostModel& model,
                            ProgramSource source, int count) {
   Trials trials(*this, space, source);
   TuneOptions options;
   options.batch = kSearchBatch, options.jobs = of_.place_.jobs;
   TaskTuner tuner(of_.task_.name, space, explorer, &model, trials, options);
-  std::vector<KnownResult> known;
-  for (const auto& [id, label] : of_.labels_)
-    if (const LearningProgram& program = of_.programs_.at(id);
-        program.source != ProgramSource::product)
-      known.push_back({0, program.schedule, Trials::result_of(label)});
-  tuner.know(std::move(known));
+  // A predicted search begins as the product's does, without labels: its first batch holds the
+  // programs that the network alone takes for the best, right or wrong.
+  if (source == ProgramSource::search) tuner.know(known_results());
   // A space without further legal points is no failure of the set.
   llvm::consumeError(tuner.run(count, stop_).takeError());
   return trials.take_error();

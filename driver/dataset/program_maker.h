@@ -4,6 +4,7 @@
 #include <llvm/ADT/STLFunctionalExtras.h>
 
 #include "autotune/models/predictor.h"
+#include "autotune/tuner.h"
 #include "driver/dataset/task_labels.h"
 
 namespace tw {
@@ -15,8 +16,8 @@ class ProgramMaker {
 
   // Makes as many programs as an incomplete task lacks, then calls the task complete.
   Error make(int programs);
-  // Adds programs that the predictors' search asks for, until there are `count`. Their labels
-  // correct the search.
+  // Adds programs that the predictors' search asks for, until there are `count`. The search begins
+  // without labels; those that it gets correct it.
   Error extend(const std::shared_ptr<const PredictorSet>& predictors, int count);
 
  private:
@@ -27,6 +28,8 @@ class ProgramMaker {
   int count_of(ProgramSource source) const;
   Error make_standard();
   Error make_search(const Space& space, int count);
+  // Results of the programs of the space that have labels
+  std::vector<KnownResult> known_results() const;
   Error search(const Space& space, Explorer& explorer, CostModel& model, ProgramSource source,
                int count);
   Error make_neighbours(const Space& space, int count);

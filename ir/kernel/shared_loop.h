@@ -1,6 +1,6 @@
 // Division of a parallel loop's iterations among threads: into equal parts, at most one for each
 // thread. The code generator makes the parts (backends/llvm/emit_parallel.cpp), and bench --plan
-// counts them.
+// counts them. Threads may take chunks of each other's parts, which the plan leaves out.
 #pragma once
 #include "ir/kernel/work.h"
 

@@ -406,7 +406,7 @@ def run_takes_and_writes_pictures_and_keeps_inputs(f):
 def quantized_rounding_is_of_all_that_choose_kernels(f):
     name = f.plain()
     for command in ("tune", "lock", "space", "compile"):
-        f.refused(f"{command} {name} --quantized-rounding up", 1, "--quantized-rounding 'up' is none of standard, onnxruntime")
+        f.refused(f"{command} {name} --quantized-rounding up", 1, "--quantized-rounding 'up': one of standard, onnxruntime")
     f.good(f"space {name} --quantized-rounding onnxruntime", "relu")
 
 

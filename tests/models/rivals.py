@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench/compare_rivals.py's check of outputs: an 8-bit model whose readings round apart, contenders that are right, and such that are not.
+"""bench/rivals/compare_rivals.py's check of outputs: an 8-bit model whose readings round apart, contenders that are right, and such that are not.
 
     rivals.py --tilewright BUILD/tilewright
 """
@@ -15,7 +15,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "bench"))
+sys.path.insert(0, str(ROOT / "bench/rivals"))
 import rival_truth   # noqa: E402
 
 
@@ -46,7 +46,7 @@ def quantized_network(path, layers=12, channels=16):
 
 
 def worker(tilewright, contender, path, work, *flags):
-    done = subprocess.run([sys.executable, ROOT / "bench/rival_worker.py", contender, path, "--work", work, "--threads", "1", "--tilewright", tilewright, *flags],
+    done = subprocess.run([sys.executable, ROOT / "bench/rivals/rival_worker.py", contender, path, "--work", work, "--threads", "1", "--tilewright", tilewright, *flags],
                           capture_output=True, text=True, stdin=subprocess.DEVNULL)
     return json.loads(done.stdout.splitlines()[0])
 

@@ -16,31 +16,34 @@ static const tw_tensor_info kInputs[] = {
     {"a", TW_F32, 2, kRows}, {"b", TW_F32, 2, kRows}, {"c", TW_F32, 1, kTwice}};
 static const tw_tensor_info kOutputs[] = {{"y", TW_F32, 2, kRows}, {"count", TW_I64, 0, 0}};
 
-static void add_row(void* arg, int32_t r) {
+static void add_row(void* arg, int32_t part, int32_t r) {
+  (void)part;
   const tw_env* env = arg;
   const float *a = env->inputs[0], *b = env->inputs[1];
   for (int i = 0; i < 4; ++i) ((float*)env->arena)[4 * r + i] = a[4 * r + i] + b[4 * r + i];
 }
-static void nested_row(void* arg, int32_t i) {
+static void nested_row(void* arg, int32_t part, int32_t i) {
+  (void)part;
   float* row = arg;
   row[i] += 0.0f;
 }
-static void weigh_row(void* arg, int32_t r) {
+static void weigh_row(void* arg, int32_t part, int32_t r) {
+  (void)part;
   const tw_env* env = arg;
   const float* c = env->inputs[2];
   float* y = (float*)env->outputs[0] + 4 * r;
   for (int i = 0; i < 4; ++i)
     y[i] = ((float*)env->arena)[4 * r + i] + ((const float*)env->weights)[i] + c[2 * r];
-  tw_parallel_for(env, nested_row, y, 4);
+  tw_parallel_for(env, nested_row, y, 4, 4);
 }
 static const int64_t kLimits[] = {1, INT64_MAX};
 static int32_t program(const tw_env* env) {
   int32_t n = (int32_t)env->symbols[0];
   uint64_t start = env->call_ns ? tw_clock_ns() : 0;
-  tw_parallel_for(env, add_row, (void*)env, n);
+  tw_parallel_for(env, add_row, (void*)env, n, n);
   uint64_t between = env->call_ns ? tw_clock_ns() : 0;
   if (env->call_ns) tw_called(env, 0, start, between);
-  tw_parallel_for(env, weigh_row, (void*)env, n);
+  tw_parallel_for(env, weigh_row, (void*)env, n, n);
   if (env->call_ns) tw_called(env, 1, between, tw_clock_ns());
   *(int64_t*)env->outputs[1] = n;
   return TW_OK;

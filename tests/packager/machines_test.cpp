@@ -133,6 +133,18 @@ TEST_CASE("the pool has no data race, spinning or sleeping") {
   }
 }
 
+TEST_CASE("threads take what a slow one has left") {
+  const ScratchDir dir;
+  const CommandResult built = run_command(
+      "cd " TW_SOURCE_DIR " && " TW_CLANG
+      " -g -O1 -std=gnu11 -I . -DNAME=fake runtime/runtime.c tests/packager/fake_model.c "
+      "tests/packager/slow_thread.c -pthread -o " +
+      (dir / "slow_thread"));
+  INFO(built.output);
+  REQUIRE(built.status == 0);
+  CHECK(run_command(dir / "slow_thread").output == "wrong 0\n");
+}
+
 TEST_CASE("a child that is forked while other threads make and destroy contexts runs") {
   const ScratchDir dir;
   const CommandResult built = run_command(

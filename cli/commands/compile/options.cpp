@@ -6,6 +6,7 @@
 #include <map>
 
 #include "cli/default_log.h"
+#include "cli/flags.h"
 #include "cli/tune_flags.h"
 #include "driver/tune/lock_file.h"
 #include "packager/output_file.h"
@@ -117,9 +118,7 @@ ScheduleOptions schedules_of(const CompileArgs& args) {
 Expected<CompileOptions> options_of(const CompileArgs& args) {
   CompileOptions o;
   const std::optional<Emit> emit = emit_from_name(args.emit);
-  if (!emit)
-    return make_error(DiagCode::invalid_argument, "--emit '{0}' is none of {1}", args.emit,
-                      emit_names());
+  if (!emit) return wrong_word("--emit", args.emit, emit_names());
   TW_TRY(check_identifier("--name", args.name));
   TW_TRY(check_prefix(args.prefix));
   TW_TRY(check_passes(args.passes, "--passes"));

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cli/default_log.h"
+#include "cli/flags.h"
 #include "cli/targets.h"
 #include "cli/tune_flags.h"
 #include "driver/accuracy/samples.h"
@@ -35,8 +36,7 @@ Expected<const Tuner*> tuner_of(const CompileArgs& args, const char* usual, bool
   std::vector<std::string> names;
   for (const Tuner& other : tuners())
     if (other.predicted || !predicted) names.emplace_back(other.name);
-  return make_error(DiagCode::invalid_argument, "--tuner '{0}': one of {1}", args.tuner,
-                    llvm::join(names, ", "));
+  return wrong_word("--tuner", args.tuner, llvm::join(names, ", "));
 }
 
 Error predict(const CompileArgs& args, CompileOptions& options) {
@@ -279,8 +279,7 @@ Expected<Target> choose_target(CompileArgs& args) {
   if (args.emit.empty()) args.emit = is_freestanding(target.triple) ? "obj" : "so";
   if (args.optimize.empty()) args.optimize = is_microcontroller(target.triple) ? "size" : "speed";
   if (args.optimize != "size" && args.optimize != "speed")
-    return make_error(DiagCode::invalid_argument, "--optimize '{0}' is none of speed, size",
-                      args.optimize);
+    return wrong_word("--optimize", args.optimize, "speed, size");
   return target;
 }
 

@@ -6,6 +6,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/dataset/actions.h"
+#include "cli/flags.h"
 
 namespace tw {
 namespace {
@@ -34,11 +35,9 @@ Expected<int> dataset_command(const DatasetArgs& args, Console& console) {
   const auto action = std::ranges::find_if(
       kDatasetActions, [&](const DatasetAction& a) { return args.action == a.name; });
   if (action == kDatasetActions.end())
-    return make_error(
-        DiagCode::invalid_argument,
-        "dataset '{0}': one of make, resume, extend, stat, check, rank, features, split, "
-        "show, sample, export, import",
-        args.action);
+    return wrong_word(
+        "dataset", args.action,
+        "make, resume, extend, stat, check, rank, features, split, show, sample, export, import");
   if (args.action != "make" && args.action != "import" && !std::filesystem::exists(args.set))
     return make_error(DiagCode::io, "there is no data set '{0}'", args.set);
   TW_ASSIGN(DataSet set, DataSet::open(args.set, action->mode));

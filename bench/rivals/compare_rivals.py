@@ -8,10 +8,12 @@ so that no idle thread pool spins beside it. Each of --processes rounds starts a
 in each every contender once, in random order. A contender that fails or computes something else (rival_truth.py) is reported as n/a.
 --quick: one thread, one round of three short blocks, about 20 s a model. --resume: what --json has whole is not measured again, so an interrupted run goes on.
 Architectures of many families: python3 bench/networks OUT.
+--busy: another process keeps one of the cores busy meanwhile, by which a contender whose slowest thread decides is seen.
 Of bf16: --rivals openvino,openvino-bf16 --compile-flags="--precision auto" --tolerance 0.05.
 VENV holds onnxruntime, openvino, ncnn, MNN, pnnx and torch ($TW_RIVALS_PYTHON is the default); a missing one is n/a.
 """
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -153,6 +155,20 @@ class Comparison:
                 workers.pop(name).close()
         return times
 
+    @contextlib.contextmanager
+    def busy_core(self):
+        """With --busy, a process that never sleeps on the first core."""
+        if not self.args.busy:
+            yield
+            return
+        core = str(min(os.sched_getaffinity(0)))
+        process = subprocess.Popen(["taskset", "-c", core, sys.executable, "-c", "while True: pass"])
+        try:
+            yield
+        finally:
+            process.kill()
+            process.wait()
+
     def compare(self, model, threads):
         entry = self.data["results"].setdefault(model.stem, {}).setdefault(str(threads), {"blocks": [], "failed": {}})
         failed = entry["failed"]
@@ -162,8 +178,9 @@ class Comparison:
             self.measure_peak(threads)
             workers = self.load_all(model, threads, failed)
             try:
-                for _ in range(self.args.blocks):
-                    entry["blocks"].append(self.run_block(workers, failed))
+                with self.busy_core():
+                    for _ in range(self.args.blocks):
+                        entry["blocks"].append(self.run_block(workers, failed))
             finally:
                 for worker in workers.values():
                     worker.close()
@@ -191,7 +208,7 @@ class Comparison:
 
 def build_machine_peak(work):
     compiler = next((c for c in ("clang-22", "clang", "gcc", "cc") if shutil.which(c)), "cc")
-    subprocess.run([compiler, "-O3", "-march=native", "-ffp-contract=fast", "-pthread", HERE / "machine_peak.c", "-o", work / "machine_peak"], check=True)
+    subprocess.run([compiler, "-O3", "-march=native", "-ffp-contract=fast", "-pthread", HERE.parent / "machine_peak.c", "-o", work / "machine_peak"], check=True)
 
 
 def parse_arguments():
@@ -217,6 +234,7 @@ def parse_arguments():
     parser.add_argument("--append", action="store_true")
     parser.add_argument("--resume", action="store_true", help="leave what --json has whole")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--busy", action="store_true")
     parser.add_argument("--markdown", type=pathlib.Path)
     args = parser.parse_args()
     if args.quick:

@@ -24,6 +24,10 @@ import numpy as np
 import rival_truth
 
 
+# Types with few values: numpy's type, the least value, and one above the greatest
+SMALL = {"tensor(uint8)": (np.uint8, 0, 256), "tensor(int8)": (np.int8, -128, 128), "tensor(bool)": (np.bool_, 0, 2)}
+
+
 class Contender:
     """run() is what is timed; outputs() gives one array per model output, in the model's order."""
     package = None
@@ -95,7 +99,10 @@ class Reference(Onnxruntime):
         for i in session.get_inputs():
             shape = [d if isinstance(d, int) else 1 for d in i.shape]
             if i.type == "tensor(float)":
-                inputs[i.name] = generator.standard_normal(shape, dtype=np.float32)
+                values = generator.standard_normal(shape, dtype=np.float32)
+                inputs[i.name] = np.abs(values) + np.float32(0.01) if i.name.startswith("positive") else values
+            elif i.type in SMALL:
+                inputs[i.name] = generator.integers(*SMALL[i.type][1:], shape).astype(SMALL[i.type][0])
             else:   # token ids, masks, token types
                 dtype = np.int32 if i.type == "tensor(int32)" else np.int64
                 inputs[i.name] = np.ones(shape, dtype) if "mask" in i.name else generator.integers(0, 2 if "type" in i.name else 1000, shape, dtype=dtype)
