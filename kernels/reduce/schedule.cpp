@@ -108,14 +108,20 @@ bool schedule_rows(ScheduleBuilder& kept, const ReduceStages& m) {
   return true;
 }
 
+constexpr int64_t kVectorsOfPiece = 4;
+
 // Schedules a reduction over outer axes. Lanes run along the last remaining axis.
 void map_outer(ScheduleBuilder& s, const Stage& stage) {
   const std::string& label = stage.label();
   Loops spatial = s.spatial_loops_of(stage);
   const Loops reduce = s.reduce_loops_of(stage);
   const Loop lane = spatial.back();
-  const int64_t lanes = s.target().lanes(4) * s.choose("vectors_" + label, 1, {2, 4, 8});
   const auto n = s.extent(lane);
+  // Rows that lie far apart are read in longer pieces, if every core still has some.
+  const int64_t one = s.target().lanes(4);
+  const int64_t pieces = n.value_or(0) / (kVectorsOfPiece * one);
+  const int64_t usual = pieces >= 2 * s.target().cores ? kVectorsOfPiece : 1;
+  const int64_t lanes = one * s.choose("vectors_" + label, usual, {1, 2, 4, 8});
   if (n == lanes) {
     spatial.pop_back();
     s.accumulate(stage, reduce, {}, lane);
@@ -138,6 +144,13 @@ static int64_t partial_sums(int64_t lanes, std::optional<int64_t> extent) {
   return wide ? 4 * lanes : lanes;
 }
 
+// True: the stage reads along the last axis of its results, and not along the one that it combines.
+static bool reads_across(const ScheduleBuilder& s, const Stage& stage) {
+  const Loops spatial = s.spatial_loops_of(stage), reduce = s.reduce_loops_of(stage);
+  return !spatial.empty() && !reduce.empty() && !s.reads_along(stage, reduce.back()) &&
+         s.reads_along(stage, spatial.back());
+}
+
 // Partial results lie in the lanes of vectors, which run along memory, unless a row is shorter.
 static void cut_in_lanes(ScheduleBuilder& s, Reduction& r) {
   const Loop loop = s.reduce_loops_of(r.total).back();
@@ -151,7 +164,9 @@ static void cut_in_lanes(ScheduleBuilder& s, Reduction& r) {
 }
 
 void arrange_reduce(ScheduleBuilder& s, ReduceStages& m) {
-  for (Reduction& reduction : m.reductions) cut_in_lanes(s, reduction);
+  // A softmax stores its exponentials along the axis that it combines.
+  for (Reduction& reduction : m.reductions)
+    if (m.exponentials.defined() || !reads_across(s, reduction.total)) cut_in_lanes(s, reduction);
   if (!m.blocks.plain()) s.block(m.reduced.buffer(), m.blocks.axis, m.blocks.block, "al");
   m.blocks = {};
 }
@@ -161,7 +176,8 @@ void schedule_reduce(ScheduleBuilder& s, const ReduceStages& m) {
   for (const Stage& stage : s.stages()) {
     if (m.is_part(stage)) map_partial(s, m, stage, false);
     else if (s.reduce_loops_of(stage).empty()) s.map_nest(stage);
-    else if (stage == m.reduced && !s.spatial_loops_of(stage).empty()) map_outer(s, stage);
+    else if (stage == m.reduced ? !s.spatial_loops_of(stage).empty() : reads_across(s, stage))
+      map_outer(s, stage);
   }
 }
 

@@ -547,38 +547,71 @@ void ScheduleBuilder::add_block(const Stage& stage, const Loop& lane,
   tensorize(columns, instruction.intrinsic, stage.label() + "_block");
 }
 
-namespace {
-
-struct Condition {
+// An expression that uses the variable of a loop, and the ranges of the variables there
+struct ScheduleBuilder::Condition {
   Expr condition;
   Ranges ranges;
 };
 
-// Conditions of ifs, wheres and selects inside the loop that use its variable
-std::vector<Condition> conditions_on(const Kernel& kernel, const std::string& loop) {
+namespace {
+
+using Condition = ScheduleBuilder::Condition;
+using Note = std::function<void(const Expr&)>;
+
+// The expressions with the loop's variable that `look` notes in the statements inside the loop
+std::vector<Condition> conditions_in(
+    const Kernel& kernel, const std::string& loop,
+    const std::function<void(const Stmt&, const Note& note)>& look) {
   std::vector<Condition> found;
   Ranges ranges;
   for (const std::string& symbol : kernel.symbols) ranges.emplace(symbol, symbol_range(symbol));
   std::function<void(const Stmt&, Ranges, bool)> walk = [&](const Stmt& s, Ranges around,
                                                             bool inside) {
-    auto note = [&](const Expr& e) {
-      if (inside && e.defined() && uses_var(e, loop)) found.push_back({e, around});
-    };
     if (const auto* nested = as<stmt::Loop>(s)) {
       around.insert_or_assign(nested->var, Range{Expr(0), simplify(nested->extent - Expr(1))});
       inside |= nested->var == loop;
-    } else if (const auto* guard = as<stmt::If>(s)) {
-      note(guard->condition);
-    } else if (const auto* store = as<stmt::Store>(s)) {
-      note(store->where);
-      visit(store->value, [&](const Expr& e) {
-        if (const auto* select = as<expr::Select>(e)) note(select->condition);
-      });
     }
+    if (inside)
+      look(s, [&](const Expr& e) {
+        if (e.defined() && uses_var(e, loop)) found.push_back({e, around});
+      });
     for (const Stmt& child : children(s)) walk(child, around, inside);
   };
   walk(kernel.body, ranges, false);
   return found;
+}
+
+// Conditions of ifs, wheres and selects
+std::vector<Condition> conditions_on(const Kernel& kernel, const std::string& loop) {
+  return conditions_in(kernel, loop, [](const Stmt& s, const Note& note) {
+    if (const auto* guard = as<stmt::If>(s)) note(guard->condition);
+    const auto* store = as<stmt::Store>(s);
+    if (!store) return;
+    note(store->where);
+    visit(store->value, [&](const Expr& e) {
+      if (const auto* select = as<expr::Select>(e)) note(select->condition);
+    });
+  });
+}
+
+// What decides which term of an index of a load counts: the comparison of a minimum or maximum, and
+// the quotient of a remainder
+std::vector<Condition> index_conditions_on(const Kernel& kernel, const std::string& loop) {
+  return conditions_in(kernel, loop, [](const Stmt& s, const Note& note) {
+    const auto* store = as<stmt::Store>(s);
+    if (!store) return;
+    const auto note_terms = [&](const Expr& e) {
+      const auto* binary = as<expr::Binary>(e);
+      if (!binary) return;
+      const bool bound = binary->op == BinaryOp::min || binary->op == BinaryOp::max;
+      if (bound) note(le(binary->a, binary->b));
+      if (binary->op == BinaryOp::floor_mod) note(floor_div(binary->a, binary->b));
+    };
+    visit(store->value, [&](const Expr& e) {
+      if (const auto* load = as<expr::Load>(e))
+        for (const Expr& index : load->indices) visit(index, note_terms);
+    });
+  });
 }
 
 // True: every condition has one value while the loop runs from `front` to `end`.
@@ -599,9 +632,16 @@ bool ScheduleBuilder::decides(const Loop& loop) const {
 }
 
 void ScheduleBuilder::partition_edges(const Loop& loop) {
+  cut_edges(loop, conditions_on(kernel_, loop.name()));
+}
+
+void ScheduleBuilder::partition_indices(const Loop& loop) {
+  cut_edges(loop, index_conditions_on(kernel_, loop.name()));
+}
+
+void ScheduleBuilder::cut_edges(const Loop& loop, const std::vector<Condition>& conditions) {
   constexpr int64_t kMostCut = 3;
   auto n = extent(loop);
-  std::vector<Condition> conditions = conditions_on(kernel_, loop.name());
   if (!n || *n < 2 || conditions.empty()) return;
   int64_t front = -1, back = -1;
   for (int64_t cut = 1; cut <= 2 * kMostCut && front < 0; ++cut)

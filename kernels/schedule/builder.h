@@ -47,6 +47,8 @@ class ScheduleBuilder {
   Expr factor_of(const Stage& stage, Factor side) const;
   bool reads_buffers(const Stage& stage, Factor side) const;  // false: the factor is a number
   bool reads(const Expr& e, const BufferName& buffer) const;
+  // True: something that the stage reads moves by one element with the loop.
+  bool reads_along(const Stage& stage, const Loop& loop) const;
   Loops loops_of(const Stage& stage) const;  // outermost first
   // The stage's loops inside one of them; none: the loop is not around the stage
   Loops loops_inside(const Stage& stage, const Loop& loop) const;
@@ -227,6 +229,10 @@ class ScheduleBuilder {
   // rest, and unrolls them. This must be the last step, since the copies have new names. Does
   // nothing if more than three on a side would be needed.
   void partition_edges(const Loop& loop);
+  // The same for the terms of loads' indices: where a padded row begins and ends, its elements come
+  // from elsewhere. Later steps see the rest of the loop under its name.
+  void partition_indices(const Loop& loop);
+  struct Condition;
   // Separates the last iteration of a loop of free extent, so the rest does not check where the
   // extent ends.
   void peel_last(const Loop& loop);
@@ -244,6 +250,8 @@ class ScheduleBuilder {
   // axes. A division in the threads' loop would take longer than a vector. To avoid one, the loop
   // over vectors stays separate, and so do its ends with the conditions on them. Knob "vectors_" +
   // label is the number of vectors in a step, and "unroll_" + label the number of unrolled steps.
+  // A copy that reads along another loop than it writes along is transposed in registers, block by
+  // block; knob "transpose_" + label.
   void map_nest(const Stage& stage);
   void map_nests(const Stages& stages);  // skips absent stages
 
@@ -252,6 +260,12 @@ class ScheduleBuilder {
   Expected<Schedule> finish();
 
  private:
+  void cut_edges(const Loop& loop, const std::vector<Condition>& conditions);
+  struct Transposition;
+  std::optional<Transposition> transposition(const Stage& stage, const Loops& loops) const;
+  void map_transposed(const Stage& stage, const Transposition& how, Loops loops);
+  void map_doubled(const Stage& stage, Loops loops);
+  Loop straighten(const Stage& stage, Loops& loops);
   void add(Step step);
   void add_block(const Stage& stage, const Loop& lane, const SumInstruction& instruction);
   void accumulate_rows(const Stage& stage, const Loops& reduce, Loops tile, const Loop& lane,
