@@ -8,8 +8,8 @@
  * call until its claimer is done, so everything that the claimer reads belongs to that call.
  *
  * The claimer of a part takes its chunks one by one from the front, and then those that other parts
- * have left, from their ends. So a fast core does more than a slow one, and all are done within a
- * chunk's time. Which thread runs a chunk is open; what a chunk computes does not depend on it. */
+ * have left, from their ends. So a fast core does more than a slow one, and all are done within two
+ * chunks' time. Which thread runs a chunk is open; what a chunk computes does not depend on it. */
 #include "pool.h"
 
 #ifndef TW_SPINS /* the tests set few, to reach the waits in the kernel */
@@ -21,12 +21,14 @@ enum {
   kLanes = 64,
   kBriefSpins = TW_SPINS / 20,
   kYieldSpins = 256,
+  kHelpSpins = 64,
   kSpins = TW_SPINS,
   kRunSpins = 50 * TW_SPINS
 }; /* turns of a spin loop before a wait in the kernel, outside of runs and within */
 
-/* The chunks of a part that no thread has taken: the next one in the low half, the end in the high
- * half */
+/* The chunks of a claimed part that no thread has taken: the next one in the low half, the end in
+ * the high half. The claimer writes it, so that it comes from no other core's cache; before, and
+ * after the loop, none is left. */
 typedef struct tw_share {
   _Alignas(64) _Atomic uint64_t rest;
 } tw_share;
@@ -34,15 +36,16 @@ typedef struct tw_share {
 typedef struct tw_shared_loop { /* a parallel_for in progress */
   void (*fn)(void* arg, int32_t part, int32_t chunk);
   void* arg;
-  int32_t parts;
+  int32_t parts, chunks;
   tw_share* shares;
 } tw_shared_loop;
 
 typedef struct tw_lane {
-  _Alignas(64) const tw_shared_loop* loop; /* written before `open`, read after a claim */
-  _Alignas(64) _Atomic uint64_t open;      /* bit p: part p waits for a thread */
-  _Alignas(64) _Atomic uint32_t left;      /* parts other than 0 that are not done */
-  _Atomic uint32_t waiting;                /* 1: the caller sleeps on `left` */
+  _Alignas(64) tw_shared_loop loop;   /* written before `open`, read after a claim */
+  _Alignas(64) _Atomic uint64_t open; /* bit p: part p waits for a thread */
+  _Alignas(64) _Atomic uint32_t left; /* parts other than 0 that are not done */
+  _Atomic uint32_t waiting;           /* 1: the caller sleeps on `left` */
+  tw_share shares[kMaxThreads];
 } tw_lane;
 
 typedef struct tw_worker {
@@ -67,10 +70,11 @@ typedef struct tw_pool {
 static _Atomic uint32_t g_lock; /* guards g_pool; never taken on the run path */
 static tw_pool* g_pool;
 
-/* Takes a chunk from the front of a share, or from its end; -1: none is left. */
+/* Takes a chunk from the front of a share, or from its end; -1: none is left. From the end it leaves
+ * the last one, whose data are in its own thread's cache, and which that thread is about to begin. */
 static int32_t take(tw_share* share, int32_t from_end) {
   uint64_t now = TW_LOAD(&share->rest, RELAXED);
-  while ((uint32_t)now < now >> 32) {
+  while ((uint32_t)now + (uint32_t)from_end < now >> 32) {
     const uint64_t then = from_end ? now - ((uint64_t)1 << 32) : now + 1;
     if (__c11_atomic_compare_exchange_weak(&share->rest, &now, then, __ATOMIC_RELAXED,
                                            __ATOMIC_RELAXED))
@@ -79,16 +83,36 @@ static int32_t take(tw_share* share, int32_t from_end) {
   return -1;
 }
 
-/* Runs a part's chunks and those that others have left. Only its claimer runs as this part. */
-static void run_part(const tw_shared_loop* loop, int32_t part) {
+/* Makes a claimed part's chunks its claimer's and the others'. Parts of one chunk have no share. */
+static void begin_part(const tw_shared_loop* loop, int32_t part) {
+  const uint64_t chunks = (uint64_t)loop->chunks, parts = (uint64_t)loop->parts,
+                 first = chunks * (uint64_t)part / parts,
+                 end = chunks * ((uint64_t)part + 1) / parts;
+  if (chunks > parts) TW_STORE(&loop->shares[part].rest, end << 32 | first, SEQ_CST);
+}
+
+/* Runs chunks that other parts have left, as `part`, which has no more of its own. */
+static void help_others(const tw_shared_loop* loop, int32_t part) {
   int32_t chunk;
-  while ((chunk = take(&loop->shares[part], 0)) >= 0) loop->fn(loop->arg, part, chunk);
+  if (loop->chunks == loop->parts) return;
   for (int32_t step = 1; step < loop->parts; ++step)
     while ((chunk = take(&loop->shares[(part + step) % loop->parts], 1)) >= 0)
       loop->fn(loop->arg, part, chunk);
 }
 
-static void run_part_of(void* loop, int32_t part) { run_part(loop, part); }
+/* Runs a begun part's chunks and those that others have left. Only its claimer runs as this part. */
+static void run_part(const tw_shared_loop* loop, int32_t part) {
+  int32_t chunk;
+  if (loop->chunks == loop->parts) loop->fn(loop->arg, part, part);
+  else
+    while ((chunk = take(&loop->shares[part], 0)) >= 0) loop->fn(loop->arg, part, chunk);
+  help_others(loop, part);
+}
+
+static void run_users_part(void* loop, int32_t part) {
+  begin_part(loop, part);
+  run_part(loop, part);
+}
 
 /* Claims and runs open parts, `first` before others, until none is open. */
 static void run_open_parts(tw_lane* lane, uint32_t first) {
@@ -97,7 +121,9 @@ static void run_open_parts(tw_lane* lane, uint32_t first) {
     uint64_t bit = open & (uint64_t)1 << first;
     if (!bit) bit = open & (0 - open);
     if (!(TW_AND(&lane->open, ~bit, ACQ_REL) & bit)) continue;
-    run_part(lane->loop, __builtin_ctzll(bit));
+    begin_part(&lane->loop, __builtin_ctzll(bit));
+    if (TW_LOAD(&lane->waiting, SEQ_CST)) tw_futex_wake(&lane->left, 1); /* the caller may help */
+    run_part(&lane->loop, __builtin_ctzll(bit));
     if (TW_SUB(&lane->left, 1, SEQ_CST) == 1 && TW_LOAD(&lane->waiting, SEQ_CST))
       tw_futex_wake(&lane->left, 1);
   }
@@ -133,10 +159,14 @@ static void await_parts(tw_lane* lane) {
   for (int32_t spin = 0; spin < kBriefSpins; ++spin) {
     if (TW_LOAD(&lane->left, ACQUIRE) == 0) return;
     tw_relax();
+    if (spin % kHelpSpins == kHelpSpins - 1) help_others(&lane->loop, 0);
   }
   TW_STORE(&lane->waiting, 1, SEQ_CST);
   uint32_t left;
-  while ((left = TW_LOAD(&lane->left, SEQ_CST)) != 0) tw_futex_wait(&lane->left, left);
+  while ((left = TW_LOAD(&lane->left, SEQ_CST)) != 0) {
+    help_others(&lane->loop, 0);
+    tw_futex_wait(&lane->left, left);
+  }
   TW_STORE(&lane->waiting, 0, RELAXED);
 }
 
@@ -170,6 +200,14 @@ void tw_team_end(tw_team* team) {
   TW_SUB(&team->pool->runs, 1, RELAXED);
 }
 
+static void run_in_users_pool(const tw_team* team, tw_shared_loop loop) {
+  tw_share shares[kMostParts];
+  if (loop.parts > kMostParts) loop.parts = kMostParts;
+  for (int32_t i = 0; i < loop.parts; ++i) TW_STORE(&shares[i].rest, 0, RELAXED);
+  loop.shares = shares;
+  team->user.parallel_for(team->user.pool, run_users_part, &loop, loop.parts);
+}
+
 void tw_parallel_for(const tw_env* env, void (*fn)(void* arg, int32_t part, int32_t chunk),
                      void* arg, int32_t parts, int32_t chunks) {
   tw_team* team = env->pool;
@@ -180,23 +218,16 @@ void tw_parallel_for(const tw_env* env, void (*fn)(void* arg, int32_t part, int3
   }
   team->busy = 1;
   if (parts > team->threads) parts = team->threads;
-  if (parts > kMostParts) parts = kMostParts;
-  tw_share shares[kMostParts];
-  for (int32_t i = 0; i < parts; ++i) {
-    const uint64_t first = (uint64_t)chunks * (uint32_t)i / (uint32_t)parts,
-                   end = (uint64_t)chunks * ((uint32_t)i + 1) / (uint32_t)parts;
-    TW_STORE(&shares[i].rest, end << 32 | first, RELAXED);
-  }
-  tw_shared_loop loop = {fn, arg, parts, shares};
   if (team->user.parallel_for) {
-    team->user.parallel_for(team->user.pool, run_part_of, &loop, parts);
+    run_in_users_pool(team, (tw_shared_loop){fn, arg, parts, chunks, 0});
   } else {
     tw_lane* lane = team->lane;
-    lane->loop = &loop;
+    lane->loop = (tw_shared_loop){fn, arg, parts, chunks, lane->shares};
     TW_STORE(&lane->left, (uint32_t)parts - 1, RELAXED);
     TW_STORE(&lane->open, (~(uint64_t)0 >> (64 - parts)) & ~(uint64_t)1, RELEASE);
     rouse(team->pool, parts - 1);
-    run_part(&loop, 0);
+    begin_part(&lane->loop, 0);
+    run_part(&lane->loop, 0);
     run_open_parts(lane, 1);
     await_parts(lane);
   }

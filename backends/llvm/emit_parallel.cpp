@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kChunksOfPart = 8;
 // The work of a chunk, in units of that which makes a part worth the fork and join
-constexpr int64_t kChunkWork = 4;
+constexpr int64_t kChunkWork = 8;
 
 }  // namespace
 
@@ -138,29 +138,21 @@ llvm::Function* KernelEmitter::make_thunk(llvm::Function* body, llvm::StructType
   return thunk;
 }
 
-// How a loop is divided when it is entered. `row` becomes the number of iterations of the inner
-// loop that is divided with it; 1: there is none, or chunks are smaller.
-KernelEmitter::Division KernelEmitter::division(const Expr& outer, const Expr& inner,
-                                                const Expr& most) {
+// Adds the chunks of the parts. `row` becomes the number of iterations of the inner loop that is
+// divided with it; 1: there is none, or chunks are smaller.
+void KernelEmitter::divide_parts(Division& d, Value* rows, Value* row, Value* most) {
   auto& b = v_.b;
-  Division d;
-  Value *rows = expressions_.emit(outer), *row = expressions_.emit(inner),
-        *limit = expressions_.emit(most);
   const auto least = [&](Value* x, Value* y) {
     return b.CreateSelect(b.CreateICmpSLT(x, y), x, y);
   };
   const auto at_least_1 = [&](Value* x) {
     return b.CreateSelect(b.CreateICmpSGT(x, v_.i64(1)), x, v_.i64(1));
   };
-  d.extent = b.CreateMul(rows, row);
-  d.parts = part_count(d.extent, limit);
-  Value* nonzero = at_least_1(d.parts);
-  d.each = least(b.CreateSDiv(d.extent, nonzero),
-                 b.CreateSDiv(limit, b.CreateMul(nonzero, v_.i64(kChunkWork))));
+  d.each = least(b.CreateUDiv(d.extent, d.parts),
+                 b.CreateUDiv(most, b.CreateMul(d.parts, v_.i64(kChunkWork))));
   d.each = at_least_1(least(d.each, v_.i64(kChunksOfPart)));
-  d.chunks = b.CreateMul(nonzero, d.each);
+  d.chunks = b.CreateMul(d.parts, d.each);
   d.row = at_least_1(b.CreateSelect(b.CreateICmpSGE(rows, d.chunks), row, v_.i64(1)));
-  return d;
 }
 
 Value* KernelEmitter::part_count(Value* extent, Value* most) {
@@ -215,10 +207,15 @@ void KernelEmitter::emit_parallel(const stmt::Loop& loop) {
 
   // Variables, as they must live until values are forgotten
   const Expr most = parts_here(), inner = shared_.loop ? shared_.loop->extent : Expr(1);
-  const Division divided = division(loop.extent, inner, most);
+  Value *rows = expressions_.emit(loop.extent), *row = expressions_.emit(inner),
+        *limit = expressions_.emit(most);
+  Division divided;
+  divided.extent = b.CreateMul(rows, row);
+  divided.parts = part_count(divided.extent, limit);
   v_.branch(
       b.CreateICmpSGT(divided.parts, v_.i64(1)),
       [&]() -> Value* {
+        divide_parts(divided, rows, row, limit);
         call_in_chunks(body, arguments, divided);
         return nullptr;
       },

@@ -70,8 +70,7 @@ class KernelEmitter : private OwnedEmission, private EmissionPart {
   void enter(llvm::Function* function, Value* part = nullptr);
   Expr parts_here() const;  // most parts of the loop entered last
   void emit_parallel(const stmt::Loop& loop);
-  // `inner`: the extent of the loop that is divided with it, else 1
-  Division division(const Expr& outer, const Expr& inner, const Expr& most);
+  void divide_parts(Division& division, Value* rows, Value* row, Value* most);
   llvm::Value* part_count(llvm::Value* extent, llvm::Value* most);
   // Calls the body on each chunk, on the pool's threads.
   void call_in_chunks(llvm::Function* body, std::vector<llvm::Value*> fields,

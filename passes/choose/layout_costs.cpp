@@ -22,8 +22,6 @@ constexpr int64_t kNominal = 8;  // nominal size in place of each symbol
 // depthwise ones.
 constexpr double kWide = 0.9, kNarrow = 0.75, kPlain = 0.06, kPlainStrided = 0.015,
                  kDepthwise = 0.5;
-// Share of a scattered element's time that one takes which is transposed in registers
-constexpr double kTransposed = 0.125;
 constexpr double kPair = 0.93;  // share that two narrow vectors reach of one twice as wide
 
 double nominal(const Expr& e) {
@@ -217,16 +215,9 @@ bool LayoutCosts::must_match(const Node& node, size_t i, const Layout& out) cons
          (is_depthwise(graph_, node) && !out.plain());
 }
 
-// Between blocks of channels and rows that are both long enough, the copy is transposed in
-// registers.
 double LayoutCosts::cast(ValueId v) const {
-  constexpr int64_t kLeastBlock = 4;
-  const TensorType& t = type(v);
-  const double elements = product(t.shape);
-  const bool in_registers = target_.driver.empty() && target_.lanes(4) >= kLeastBlock &&
-                            channels(t) >= kLeastBlock &&
-                            as_const(t.shape.back()).value_or(0) >= kLeastBlock;
-  return seconds({0, 1, 8 * elements, elements * (in_registers ? kTransposed : 1)});
+  double elements = product(type(v).shape);
+  return seconds({0, 1, 8 * elements, elements});
 }
 
 double LayoutCosts::direct(const Node& node, size_t i, const Layout& in, const Layout& out) const {
