@@ -31,7 +31,7 @@ def interval(ratios):   # of the median, 95 % and more from seven rounds on: sma
 def tune(args, model, log):
     start = time.monotonic()
     limit = ("--trials", args.trials) if args.trials else ("--time", args.time)
-    lines = run(args.tilewright, "tune", model, "-t", args.target, "--log", log, *limit, "--no-prove", "--json").splitlines()
+    lines = run(args.tilewright, "tune", model, "-t", args.target, "--log", log, *limit, "--json").splitlines()
     summary = json.loads(lines[-1])
     return summary["trials"], time.monotonic() - start
 
