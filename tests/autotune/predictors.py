@@ -13,6 +13,7 @@ import json
 import pathlib
 import sys
 import tempfile
+import types
 
 import numpy as np
 import torch
@@ -68,7 +69,7 @@ def made_up_data(folder, random):
     platforms = []
     for place, name in enumerate(PLATFORMS):
         files.append(write_lines(folder, f"labels-{place + 1}.jsonl.gz", labels[place]))
-        platforms.append({"file": f"labels-{place + 1}.jsonl.gz", "target": name, "machine": f"{name} chip, 2 cores, features 0a", "threads": 1, "kind": "time"})
+        platforms.append({"file": f"labels-{place + 1}.jsonl.gz", "target": name, "target_key": name, "machine": f"{name} chip, 2 cores, features 0a", "threads": 1, "kind": "time"})
     (folder / "manifest.json").write_text(json.dumps({"format": 1, "platforms": platforms, "files": files}))
     return cost
 
@@ -140,7 +141,7 @@ def check_algorithms(folder):
                "contended": [False, False], "time": [1, 1]} for at, n in enumerate(named)]
     files = [write_lines(folder, name, lines) for name, lines in (("tasks.jsonl.gz", tasks), ("programs.jsonl.gz", programs), ("labels-1.jsonl.gz", labels),
                                                                    ("kernels.jsonl.gz", [{"kernel": "k", "text": ""}]))]
-    platform = {"file": "labels-1.jsonl.gz", "target": "wide", "machine": "made up", "threads": 1, "kind": "time"}
+    platform = {"file": "labels-1.jsonl.gz", "target": "wide", "target_key": "wide", "machine": "made up", "threads": 1, "kind": "time"}
     (folder / "manifest.json").write_text(json.dumps({"format": 1, "platforms": [platform], "files": files}))
     corpus = data.load(folder)
     assert corpus.layer_of.tolist() == [0, 1, 0] and corpus.tasks[2].algorithm == "winograd_f4"
@@ -172,6 +173,19 @@ def check_gains():
     assert 0.04**2 < numbers[0] < 0.06**2 and 0.25**2 < numbers[2] < 0.35**2 and numbers[3] < 0.05**2, numbers
     one, two = gains.coverage(numbers, errors, np.zeros(4000), embeddings)
     assert 0.65 < one < 0.71 and 0.93 < two < 0.97, (one, two)
+
+
+def check_placed():
+    """A run's scores where another set numbers platforms and programs otherwise."""
+    run = {"ids": np.array([3, 1, 7]), "platforms": np.array(["wide", "narrow"]), "scores": np.array([[1.0, 2.0, 9.0], [3.0, 4.0, 9.0]])}
+    corpus = types.SimpleNamespace(ids=np.array([1, 3]), platform_keys=["narrow", "wide"])
+    assert evaluate.placed(corpus, run).tolist() == [[4.0, 3.0], [2.0, 1.0]]
+    corpus.platform_keys = ["narrow", "other"]
+    try:
+        evaluate.placed(corpus, run)
+        raise AssertionError("scores for a platform that the run does not know")
+    except ValueError as error:
+        assert "other" in str(error)
 
 
 def check_nearest():
@@ -344,6 +358,7 @@ def main():
         made_up_features(features, made_up_data(place, random), random)
         corpus = data.load(place, features, ["steps", "loops", "one-shot", "task", "hardware"])
         check_losses(corpus)
+        check_placed()
         check_nearest()
         check_gains()
         check_pools()
