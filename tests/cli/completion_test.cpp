@@ -24,7 +24,7 @@ TEST_CASE("completion: every shell's script has every command, and the flags wit
   CHECK(has(cli({"completion", "bash"}).out, "'compile -o'|'compile --output'"));
   const CliResult other = cli({"completion", "csh"});
   CHECK(other.code == kExitUser);
-  CHECK(has(other.err, "none of bash, zsh, fish"));
+  CHECK(has(other.err, "one of bash, zsh, fish"));
 }
 
 TEST_CASE(
