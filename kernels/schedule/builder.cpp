@@ -594,8 +594,8 @@ std::vector<Condition> conditions_on(const Kernel& kernel, const std::string& lo
   });
 }
 
-// What decides which term of an index of a load counts: the comparison of a minimum or maximum, and
-// the quotient of a remainder
+// Conditions that decide which term of a load's index counts: the comparison of a minimum or
+// maximum, and the quotient of a remainder
 std::vector<Condition> index_conditions_on(const Kernel& kernel, const std::string& loop) {
   return conditions_in(kernel, loop, [](const Stmt& s, const Note& note) {
     const auto* store = as<stmt::Store>(s);

@@ -229,8 +229,8 @@ class ScheduleBuilder {
   // rest, and unrolls them. This must be the last step, since the copies have new names. Does
   // nothing if more than three on a side would be needed.
   void partition_edges(const Loop& loop);
-  // The same for the terms of loads' indices: where a padded row begins and ends, its elements come
-  // from elsewhere. Later steps see the rest of the loop under its name.
+  // Cuts a loop likewise where the terms of loads' indices are decided: the ends of a padded row
+  // come from elsewhere. Later steps see the rest of the loop under its name.
   void partition_indices(const Loop& loop);
   struct Condition;
   // Separates the last iteration of a loop of free extent, so the rest does not check where the

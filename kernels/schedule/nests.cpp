@@ -206,8 +206,8 @@ void ScheduleBuilder::map_nest(const Stage& stage) {
   }
 }
 
-// A row that repeats what it reads after `n` elements is cut there, and one that begins or ends with
-// elements from elsewhere is cut off those. Returns the loop of the rest.
+// A row that repeats what it reads after some elements is cut there. One that begins or ends with
+// elements from elsewhere loses them. Returns the loop of the rest.
 Loop ScheduleBuilder::straighten(const Stage& stage, Loops& loops) {
   const Loop last = loops.back();
   const auto size = extent(last);
