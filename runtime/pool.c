@@ -211,6 +211,7 @@ static void run_in_users_pool(const tw_team* team, tw_shared_loop loop) {
 void tw_parallel_for(const tw_env* env, void (*fn)(void* arg, int32_t part, int32_t chunk),
                      void* arg, int32_t parts, int32_t chunks) {
   tw_team* team = env->pool;
+  if (parts > chunks) parts = chunks;
   if (parts <= 1 || !team || team->threads <= 1 || team->busy ||
       (!team->lane && !team->user.parallel_for)) {
     for (int32_t i = 0; i < chunks; ++i) fn(arg, 0, i);

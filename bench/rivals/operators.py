@@ -226,7 +226,7 @@ def rows():
     return convolutions() + products() + pools_and_sums() + elementwise() + layouts()
 
 
-def table(data, rivals):
+def table(data):
     """Markdown: an operator a row, ratio of the best rival's median over ours, the smallest ratio first."""
     lines = []
     for name, by_threads in data["results"].items():
@@ -272,7 +272,7 @@ def main():
                "--blocks", 3 if args.quick else 5, *(models / f"{row.name}.onnx" for row in chosen)]
     code = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True).returncode
     if result.exists():
-        (args.folder / "operators.md").write_text(table(json.loads(result.read_text()), args.rivals))
+        (args.folder / "operators.md").write_text(table(json.loads(result.read_text())))
     return code
 
 

@@ -547,15 +547,13 @@ void ScheduleBuilder::add_block(const Stage& stage, const Loop& lane,
   tensorize(columns, instruction.intrinsic, stage.label() + "_block");
 }
 
+namespace {
+
 // An expression that uses the variable of a loop, and the ranges of the variables there
-struct ScheduleBuilder::Condition {
+struct Condition {
   Expr condition;
   Ranges ranges;
 };
-
-namespace {
-
-using Condition = ScheduleBuilder::Condition;
 using Note = std::function<void(const Expr&)>;
 
 // The expressions with the loop's variable that `look` notes in the statements inside the loop
@@ -631,17 +629,12 @@ bool ScheduleBuilder::decides(const Loop& loop) const {
   return !conditions_on(kernel_, loop.name()).empty();
 }
 
-void ScheduleBuilder::partition_edges(const Loop& loop) {
-  cut_edges(loop, conditions_on(kernel_, loop.name()));
-}
-
-void ScheduleBuilder::partition_indices(const Loop& loop) {
-  cut_edges(loop, index_conditions_on(kernel_, loop.name()));
-}
-
-void ScheduleBuilder::cut_edges(const Loop& loop, const std::vector<Condition>& conditions) {
+void ScheduleBuilder::partition_edges(const Loop& loop, Edges edges) {
   constexpr int64_t kMostCut = 3;
   auto n = extent(loop);
+  const std::vector<Condition> conditions = edges == Edges::conditions
+                                                ? conditions_on(kernel_, loop.name())
+                                                : index_conditions_on(kernel_, loop.name());
   if (!n || *n < 2 || conditions.empty()) return;
   int64_t front = -1, back = -1;
   for (int64_t cut = 1; cut <= 2 * kMostCut && front < 0; ++cut)

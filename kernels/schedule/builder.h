@@ -228,11 +228,10 @@ class ScheduleBuilder {
   // Cuts few iterations off both ends of the loop, until every condition on it is decided in the
   // rest, and unrolls them. This must be the last step, since the copies have new names. Does
   // nothing if more than three on a side would be needed.
-  void partition_edges(const Loop& loop);
-  // Cuts a loop likewise where the terms of loads' indices are decided: the ends of a padded row
+  // indices: until the terms of loads' indices are decided instead, since the ends of a padded row
   // come from elsewhere. Later steps see the rest of the loop under its name.
-  void partition_indices(const Loop& loop);
-  struct Condition;
+  enum class Edges : uint8_t { conditions, indices };
+  void partition_edges(const Loop& loop, Edges edges = Edges::conditions);
   // Separates the last iteration of a loop of free extent, so the rest does not check where the
   // extent ends.
   void peel_last(const Loop& loop);
@@ -251,7 +250,8 @@ class ScheduleBuilder {
   // over vectors stays separate, and so do its ends with the conditions on them. Knob "vectors_" +
   // label is the number of vectors in a step, and "unroll_" + label the number of unrolled steps.
   // A copy that reads along another loop than it writes along is transposed in registers, block by
-  // block; knob "transpose_" + label.
+  // block (knob "transpose_" + label), and one that writes each element of a row twice makes pairs
+  // of vectors (knob "doubled_" + label).
   void map_nest(const Stage& stage);
   void map_nests(const Stages& stages);  // skips absent stages
 
@@ -260,11 +260,16 @@ class ScheduleBuilder {
   Expected<Schedule> finish();
 
  private:
-  void cut_edges(const Loop& loop, const std::vector<Condition>& conditions);
   struct Transposition;
   std::optional<Transposition> transposition(const Stage& stage, const Loops& loops) const;
   void map_transposed(const Stage& stage, const Transposition& how, Loops loops);
   void map_doubled(const Stage& stage, Loops loops);
+  // Runs `unrolled` and the vector `lane` innermost, and threads over `loops`.
+  void map_block(const Stage& stage, const Loops& loops, const Loop& unrolled, const Loop& lane);
+  // Splits a loop of a stage into blocks. The last one begins earlier where they do not divide the
+  // loop, unless the stage must not compute points twice.
+  Cut split_blocks(const Stage& stage, const Loop& loop, int64_t block, const std::string& outer,
+                   const std::string& inner);
   Loop straighten(const Stage& stage, Loops& loops);
   void add(Step step);
   void add_block(const Stage& stage, const Loop& lane, const SumInstruction& instruction);

@@ -181,14 +181,7 @@ void ScheduleBuilder::map_nest(const Stage& stage) {
   if (size && *size <= lanes) {
     if (*size > 1) vectorize(last);
   } else {
-    // A stage that reads its own buffer must not compute points twice.
-    bool divides = size && *size % lanes == 0, carried = false;
-    visit(store->value, [&](const Expr& e) {
-      const auto* load = as<expr::Load>(e);
-      carried |= load && load->buffer == store->buffer;
-    });
-    const Cut cut = split(last, lanes, divides || !size || carried ? Tail::guard : Tail::shift,
-                          last.name() + "_o", last.name() + "_v");
+    const Cut cut = split_blocks(stage, last, lanes, last.name() + "_o", last.name() + "_v");
     vectorize(cut.inner);
     loops.push_back(cut.outer);
   }
@@ -219,7 +212,7 @@ Loop ScheduleBuilder::straighten(const Stage& stage, Loops& loops) {
     loops.push_back(cut.inner);
     return cut.inner;
   }
-  partition_indices(last);
+  partition_edges(last, Edges::indices);
   return last;
 }
 
@@ -230,33 +223,44 @@ void ScheduleBuilder::map_doubled(const Stage& stage, Loops loops) {
   const Cut pairs = split(last, 2, Tail::guard, last.name() + "_q", last.name() + "_f");
   const int64_t size = *extent(pairs.outer),
                 lanes = target_->lanes(dtype_bytes(kernel_.buffer(store_of(stage)->buffer).dtype));
-  const int64_t block = std::min<int64_t>(lanes, size);
-  const Cut cut = split(pairs.outer, block, size % block == 0 ? Tail::guard : Tail::shift,
-                        last.name() + "_o", last.name() + "_v");
+  const Cut cut = split_blocks(stage, pairs.outer, std::min<int64_t>(lanes, size),
+                               last.name() + "_o", last.name() + "_v");
   loops.back() = cut.outer;
-  std::erase_if(loops, [&](const Loop& loop) { return !has(loop); });
-  Loops order = loops;
-  order.insert(order.end(), {pairs.inner, cut.inner});
-  reorder(order);
-  unroll(pairs.inner);
-  vectorize(cut.inner);
-  parallelize(loops, stage.label() + "_p", Inner::apart);
+  map_block(stage, loops, pairs.inner, cut.inner);
 }
 
 void ScheduleBuilder::map_transposed(const Stage& stage, const Transposition& how, Loops loops) {
   const auto cut = [&](const Loop& loop) {
-    const Tail tail = *extent(loop) % how.block == 0 ? Tail::guard : Tail::shift;
-    return split(loop, how.block, tail, loop.name() + "_o", loop.name() + "_v");
+    return split_blocks(stage, loop, how.block, loop.name() + "_o", loop.name() + "_v");
   };
   const Cut rows = cut(how.along), columns = cut(loops.back());
   *std::ranges::find(loops, how.along) = rows.outer;
   loops.back() = columns.outer;
+  map_block(stage, loops, rows.inner, columns.inner);
+}
+
+void ScheduleBuilder::map_block(const Stage& stage, const Loops& loops, const Loop& unrolled,
+                                const Loop& lane) {
   Loops order = loops;
-  order.insert(order.end(), {rows.inner, columns.inner});
+  order.insert(order.end(), {unrolled, lane});
   reorder(order);
-  unroll(rows.inner);
-  vectorize(columns.inner);
+  unroll(unrolled);
+  vectorize(lane);
   parallelize(loops, stage.label() + "_p", Inner::apart);
+}
+
+ScheduleBuilder::Cut ScheduleBuilder::split_blocks(const Stage& stage, const Loop& loop,
+                                                   int64_t block, const std::string& outer,
+                                                   const std::string& inner) {
+  const StoreRef store = store_of(stage);
+  const auto size = extent(loop);
+  bool reads_itself = false;
+  visit(store->value, [&](const Expr& e) {
+    const auto* load = as<expr::Load>(e);
+    reads_itself |= load && load->buffer == store->buffer;
+  });
+  const bool shifts = size && *size % block != 0 && !reads_itself;
+  return split(loop, block, shifts ? Tail::shift : Tail::guard, outer, inner);
 }
 
 void ScheduleBuilder::map_nests(const Stages& stages) {

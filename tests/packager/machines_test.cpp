@@ -133,26 +133,24 @@ TEST_CASE("the pool has no data race, spinning or sleeping") {
   }
 }
 
-TEST_CASE("threads take what a slow one has left") {
-  const ScratchDir dir;
+// Builds tests/packager/NAME.c with the runtime and the fake model.
+static std::string build_with_runtime(const ScratchDir& dir, const std::string& name) {
   const CommandResult built = run_command(
       "cd " TW_SOURCE_DIR " && " TW_CLANG
       " -g -O1 -std=gnu11 -I . -DNAME=fake runtime/runtime.c tests/packager/fake_model.c "
-      "tests/packager/slow_thread.c -pthread -o " +
-      (dir / "slow_thread"));
+      "tests/packager/" +
+      name + ".c -pthread -o " + (dir / name));
   INFO(built.output);
   REQUIRE(built.status == 0);
-  CHECK(run_command(dir / "slow_thread").output == "wrong 0\n");
+  return dir / name;
+}
+
+TEST_CASE("threads take what a slow one has left") {
+  const ScratchDir dir;
+  CHECK(run_command(build_with_runtime(dir, "slow_thread")).output == "wrong 0\n");
 }
 
 TEST_CASE("a child that is forked while other threads make and destroy contexts runs") {
   const ScratchDir dir;
-  const CommandResult built = run_command(
-      "cd " TW_SOURCE_DIR " && " TW_CLANG
-      " -g -O1 -std=gnu11 -I . -DNAME=fake runtime/runtime.c tests/packager/fake_model.c "
-      "tests/packager/forks.c -pthread -o " +
-      (dir / "forks"));
-  INFO(built.output);
-  REQUIRE(built.status == 0);
-  CHECK(run_command((dir / "forks") + " 100").output == "wrong 0\n");
+  CHECK(run_command(build_with_runtime(dir, "forks") + " 100").output == "wrong 0\n");
 }

@@ -60,6 +60,7 @@ int main(void) {
     env.pool = &team, env.threads = team.threads;
     if (team.threads != threads) ++wrong;
     tw_team_begin(&team);
+    wrong += wrong_in(&env, threads, threads - 1, -1); /* fewer chunks than parts */
     for (int slow = -1; slow < threads; ++slow)
       for (int chunks = threads; chunks <= kMostChunks; chunks += 29)
         wrong += wrong_in(&env, threads, chunks, slow);

@@ -3,6 +3,7 @@
 
 #include "frontend/frontend.h"
 #include "ir/text.h"
+#include "kernels/default_schedule.h"
 #include "kernels/schedule/builder.h"
 #include "program/schedules.h"
 
@@ -73,3 +74,52 @@ TEST_CASE("no schedule makes a legal kernel of one that stores another type than
   CHECK(error_text(unchanged.takeError()).find("after step 0: " + reason) == 0);
 }
 #endif
+
+// The kernel that the default schedule makes of a copy.
+static std::string copied(const std::string& parameters, const std::string& body) {
+  const Target target = described();
+  Expected<Kernel> kernel = parse_kernel("kernel @copy(" + parameters + ") {\n" + body + "\n}");
+  REQUIRE_MESSAGE(bool(kernel), error_text(kernel.takeError()));
+  LoweredGroup lowered;
+  lowered.kernel = std::move(*kernel);
+  lowered.stages = ElementwiseStages{};
+  Expected<ScheduledKernel> made = default_kernel(lowered, target);
+  REQUIRE_MESSAGE(bool(made), error_text(made.takeError()));
+  return print(made->run.kernel);
+}
+
+static bool has(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("a copy that reads along another loop is transposed block by block") {
+  const std::string text = copied("x: in f32[64, 48], y: out f32[48, 64]",
+                                  "for i in 48 { for j in 64 { y: y[i, j] = x[j, i] } }");
+  CHECK(has(text, "for i_v in 16 unroll"));
+  CHECK(has(text, "for j_v in 16 vector"));
+}
+
+TEST_CASE("a row that writes each element twice does so in pairs of vectors") {
+  const std::string text = copied("x: in f32[8, 32], y: out f32[8, 64]",
+                                  "for i in 8 { for j in 64 { y: y[i, j] = x[i, j // 2] } }");
+  CHECK(has(text, "for j_f in 2 unroll"));
+  CHECK(has(text, "for j_v in 16 vector"));
+  CHECK(!has(text, "//"));
+}
+
+TEST_CASE("a row is cut where it repeats what it reads") {
+  const std::string text = copied("x: in f32[8, 32], y: out f32[8, 64]",
+                                  "for i in 8 { for j in 64 { y: y[i, j] = x[i, j % 32] } }");
+  CHECK(has(text, "for j_r_v in 16 vector"));
+  CHECK(has(text, "= x[y_p // 2, j_r_o * 16 + j_r_v]"));
+}
+
+TEST_CASE("the ends of a row that come from elsewhere are cut off") {
+  const std::string text = copied(
+      "x: in f32[8, 64], y: out f32[8, 66]",
+      "for i in 8 { for j in 66 { y: y[i, j] = x[i, min(max(j - 1, 0), 63)] } }");
+  CHECK(has(text, "y.a: y["));
+  CHECK(has(text, "y.z: y["));
+  CHECK(has(text, "for j_v in 16 vector"));
+  CHECK(has(text, "= x[i, j_v + min(j_o * 16, 47) + 1]"));
+}
