@@ -97,13 +97,14 @@ build_onnx() {
   say "building the ONNX library $ONNX_VERSION in $prefix (2-4 minutes, once)"
   rm -rf $prefix .deps/onnx-build
   mkdir -p .deps/onnx-build
-  if [ -z "${TW_ONNX_SDIST:-}" ]; then
+  local sdist=${TW_ONNX_SDIST:-}
+  if [ -z "$sdist" ]; then
     $python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary onnx \
       -d .deps/onnx-build "onnx==$ONNX_VERSION"
-    TW_ONNX_SDIST=$(ls .deps/onnx-build/onnx-*.tar.gz)
+    sdist=$(ls .deps/onnx-build/onnx-*.tar.gz)
   fi
   mkdir .deps/onnx-build/src
-  tar -xzf "$TW_ONNX_SDIST" -C .deps/onnx-build/src --strip-components=1
+  tar -xzf "$sdist" -C .deps/onnx-build/src --strip-components=1
   cmake -G Ninja -S scripts/onnx -B .deps/onnx-build/build -DCMAKE_BUILD_TYPE=Release \
     -DONNX_SOURCE="$PWD/.deps/onnx-build/src" -DCMAKE_INSTALL_PREFIX="$PWD/$prefix" "$@" >/dev/null
   cmake --build .deps/onnx-build/build --target install >/dev/null

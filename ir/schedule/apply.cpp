@@ -1,6 +1,7 @@
 // Applies schedules step by step. Every primitive is a function from kernel to kernel. A failed
 // step changes nothing.
 #include "ir/schedule/arguments.h"
+#include "ir/schedule/intrinsic.h"
 #include "ir/schedule/nest.h"
 #include "support/hash.h"
 
@@ -75,6 +76,8 @@ Expected<Kernel> apply(const Kernel& kernel, const Schedule& schedule, const Tar
     return at_step(std::move(error), llvm::formatv("after step {0}", schedule.steps.size()).str());
   };
   if (Error error = sched::check_scopes(current)) return at_end(std::move(error));
+  if (target)
+    if (Error error = check_instructions(current, *target)) return at_end(std::move(error));
   // Code is made of the final kernel alone, so one check at the end suffices.
   if (Error error = verify(current))
     return at_end(sched::illegal("the kernel is not legal: {0}", error_text(std::move(error))));

@@ -20,8 +20,17 @@ Error check_new_block(const Kernel& kernel, const std::string& name) {
   return Error::success();
 }
 
+Error check_outside_instructions(std::span<const Stmt> path) {
+  for (const Stmt& statement : path)
+    if (const auto* block = as<stmt::Block>(statement); block && !block->intrinsic.empty())
+      return illegal("loop '{0}' is in block '{1}', which is one instruction",
+                     get<stmt::Loop>(path.back()).var, block->name);
+  return Error::success();
+}
+
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Blockize& s) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
+  TW_TRY(check_outside_instructions(path));
   TW_TRY(check_new_block(kernel, s.name));
   for (const Stmt& around : path) {
     const auto* loop = as<stmt::Loop>(around);

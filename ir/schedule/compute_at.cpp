@@ -221,16 +221,6 @@ Expr asked_by_readers(const Stmt& body, BufferId id, const Ranges& outer) {
   return common ? conjunction(*common) : Expr();
 }
 
-Stmt with_where(const Stmt& nest, const Expr& asked) {
-  return rewrite(nest, [&](const Stmt& s) -> Stmt {
-    const auto* found = as<stmt::Store>(s);
-    if (!found) return nullptr;
-    stmt::Store store = *found;
-    store.where = logical_and(store.where, asked);
-    return make_store(std::move(store));
-  });
-}
-
 }  // namespace
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeAt& s) {
@@ -262,7 +252,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeAt& s) {
 
   Stmt nest = footprint_nest(stage, parts, outer, inside);
   if (const Expr asked = inside ? asked_by_readers(loop.body, id, outer) : Expr(); asked.defined())
-    nest = with_where(nest, asked);
+    nest = with_condition(nest, asked);
   if (std::ranges::any_of(path, is_reduce) && stage.store->init.defined()) {
     TW_ASSIGN(nest, separate_init(kernel, nest, s.stage));
   }

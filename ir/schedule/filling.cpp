@@ -104,12 +104,19 @@ bool is_whole(const Kernel& kernel, BufferId buffer, bool guarded) {
     if (store->buffer != buffer) return false;
     if (!guarded && store->where.defined() && !store->init.defined()) return false;
     Expr points(1);
-    for (const Stmt& around : find_path(kernel.body, store.stmt()))
+    std::vector<std::string> variables;
+    for (const Stmt& around : find_path(kernel.body, store.stmt())) {
       if (const auto* loop = as<stmt::Loop>(around);
           loop && std::ranges::any_of(store->indices, [&](const Expr& index) {
             return uses_var(index, loop->var);
           }))
-        points = points * loop->extent;
+        points = points * loop->extent, variables.push_back(loop->var);
+      if (const auto* some = as<stmt::If>(around);
+          some && std::ranges::any_of(variables, [&](const std::string& variable) {
+            return uses_var(some->condition, variable);
+          }))
+        return false;
+    }
     return is_const(simplify(points - elements, symbols), 0);
   });
 }

@@ -214,6 +214,33 @@ Expected<IntrinsicMatch> match_intrinsic(const Intrinsic& intrinsic, const Kerne
   return Matcher(intrinsic, semantics, kernel, ranges).run(nest);
 }
 
+namespace {
+
+Error check_instructions_in(const Stmt& s, const Kernel& kernel, const Target& target,
+                            Ranges ranges) {
+  if (const auto* loop = as<stmt::Loop>(s)) sched::add_range(ranges, *loop);
+  const auto* block = as<stmt::Block>(s);
+  const Intrinsic* intrinsic = block && !block->intrinsic.empty()
+                                   ? target.find_intrinsic(block->intrinsic)
+                                   : nullptr;
+  if (intrinsic) {
+    TW_ASSIGN(const std::shared_ptr<const Kernel> semantics, semantics_of(*intrinsic));
+    if (Error error =
+            match_intrinsic(*intrinsic, *semantics, kernel, block->body, ranges).takeError())
+      return sched::illegal("block '{0}' is not what '{1}' does any more: {2}", block->name,
+                            intrinsic->name, error_text(std::move(error)));
+  }
+  for (const Stmt& child : children(s))
+    TW_TRY(check_instructions_in(child, kernel, target, ranges));
+  return Error::success();
+}
+
+}  // namespace
+
+Error check_instructions(const Kernel& kernel, const Target& target) {
+  return check_instructions_in(kernel.body, kernel, target, sched::ranges_of(kernel, {}));
+}
+
 Stmt part_of_operands(const Kernel& instruction, const stmt::Block& block,
                       const IntrinsicMatch& match) {
   std::vector<Stmt> places;

@@ -35,6 +35,10 @@ Expected<IntrinsicMatch> match_intrinsic(const Intrinsic& intrinsic, const Kerne
                                          const Kernel& kernel, const Stmt& nest,
                                          const Ranges& ranges);
 
+// Requires that every block of an instruction still computes what the instruction does: steps
+// behind tensorize may have changed it.
+Error check_instructions(const Kernel& kernel, const Target& target);
+
 // Code for one of several threads that execute an instruction together has a special form of the
 // block. It holds one store for each parameter: the label names the parameter, and the indices say
 // where the thread's part begins. part_of_operands writes this form, and operands_of_part reads it.

@@ -277,13 +277,16 @@ Stmt map_accesses(const Stmt& root, BufferId buffer,
 }
 
 Stmt with_condition(const Stmt& body, const Expr& condition) {
-  return rewrite(body, [&](const Stmt& s) -> Stmt {
-    const auto* found = as<stmt::Store>(s);
-    if (!found) return nullptr;
+  if (const auto* block = as<stmt::Block>(body); block && !block->intrinsic.empty())
+    return make_if(condition, body);
+  if (const auto* found = as<stmt::Store>(body)) {
     stmt::Store store = *found;
     store.where = logical_and(condition, store.where);
     return make_store(std::move(store));
-  });
+  }
+  std::vector<Stmt> guarded;
+  for (const Stmt& child : children(body)) guarded.push_back(with_condition(child, condition));
+  return guarded.empty() ? body : with_children(body, std::move(guarded));
 }
 
 Expr filled(const Expr& inside, const Expr& value, const Expr& filling, const Ranges& ranges) {

@@ -58,7 +58,8 @@ Stmt replace(const Stmt& root, const Stmt& old, const Stmt& with);
 // The kernel with path.back() replaced by the simplified `with`.
 Kernel with_replaced(const Kernel& kernel, std::span<const Stmt> path, const Stmt& with);
 
-// Adds a condition to every store, which must combine.
+// Adds a condition to every store, which must combine. A block of an instruction, which does
+// without conditions, gets an if around it.
 Stmt with_condition(const Stmt& body, const Expr& condition);
 
 // The value where the condition holds, and otherwise the filling. A value that is the same filling
@@ -132,6 +133,7 @@ Stmt renamed(const Stmt& body, const std::string& suffix);
 Error check_suffix(const Kernel& kernel, const stmt::Loop& loop, const Stmt& body,
                    const std::string& suffix);
 Error check_new_block(const Kernel& kernel, const std::string& name);
+Error check_outside_instructions(std::span<const Stmt> path);  // the path ends with a loop
 std::string done_queue(const std::string& stage);  // queue of the stage's asynchronous copies
 // Position of the outermost statement on the path that contains no other store
 size_t own_statement(std::span<const Stmt> path);

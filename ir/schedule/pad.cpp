@@ -273,6 +273,12 @@ Expected<Kernel> pad_one(const Kernel& before, const Kernel& kernel, const step:
                    axis_role_name(loop.role));
   const Ranges ranges = ranges_of(kernel, path);
   if (is_const(simplify(floor_mod(loop.extent, Expr(s.factor)), ranges), 0)) return kernel;
+  const auto of_instruction = [](const StmtNode& inner) {
+    const auto* block = as<stmt::Block>(inner);
+    return block && !block->intrinsic.empty();
+  };
+  if (contains(loop.body, of_instruction))
+    return illegal("an instruction is in loop '{0}', and has no added points: pad it before", name);
   TW_TRY(check_no_tokens(kernel, loop));
   const Expr extent = simplify(ceil_div(loop.extent, s.factor) * Expr(s.factor), ranges),
              inside = lt(var(name), loop.extent);

@@ -57,6 +57,7 @@ Lines lines_of(const Buffer& buffer, const std::vector<DimFootprint>& footprints
 }
 
 Error check_body(const std::vector<Stmt>& path) {
+  TW_TRY(check_outside_instructions(path));
   for (const Stmt& around : path)
     if (const auto* loop = as<stmt::Loop>(around); loop && loop->kind == LoopKind::vector)
       return illegal("loop '{0}' is a vector loop: its body is evaluated once", loop->var);

@@ -118,7 +118,7 @@ class RoleSplit {
  public:
   RoleSplit(const step::Roles& step, LoopRef loop) : step_(step), loop_(std::move(loop)) {}
 
-  Error check() {
+  Error check(const Kernel& kernel) {
     const std::vector<StoreRef> all = stores_of(loop_->body);
     for (size_t p = 0; p < step_.parts.size(); ++p) {
       const auto& [name, stages] = step_.parts[p];
@@ -143,6 +143,7 @@ class RoleSplit {
       tokens |= is<stmt::Roles, stmt::Barrier>(n) || (is_token(*n) && !is_done_queue(queue_of(*n)));
     });
     if (tokens) return illegal(kTokens, step_.loop);
+    TW_TRY(check_sources(kernel));
     return check_shared(*loop_);
   }
 
@@ -282,6 +283,19 @@ class RoleSplit {
     return Error::success();
   }
 
+  // Refuses asynchronous copies of what the loop writes: the copy may still read it when the next
+  // iteration writes it again, as nothing waits for the copy's end.
+  Error check_sources(const Kernel& kernel) const {
+    for (const StoreRef& store : stores_of(loop_)) {
+      if (!store->async) continue;
+      for (const StoreRef& other : stores_of(loop_))
+        if (reads(store.stmt(), other->buffer))
+          return illegal("the asynchronous copy '{0}' reads '{1}', which loop '{2}' writes again",
+                         store->label, kernel.buffer(other->buffer).name, step_.loop);
+    }
+    return Error::success();
+  }
+
   // Requires that a slot is written before it is read, in program order of its loop's body.
   Error check_forward(const Kernel& kernel, BufferId id) const {
     const LoopRef loop = home(id);
@@ -364,9 +378,9 @@ class RoleSplit {
   std::vector<std::string> done_;        // queues of asynchronous copies
 };
 
-Expected<RoleSplit> role_split(const step::Roles& s, const Stmt& loop) {
+Expected<RoleSplit> role_split(const Kernel& kernel, const step::Roles& s, const Stmt& loop) {
   RoleSplit split(s, LoopRef(loop));
-  TW_TRY(split.check());
+  TW_TRY(split.check(kernel));
   return split;
 }
 
@@ -383,7 +397,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Roles& s) {
         (loop && (loop->kind == LoopKind::vector || loop->kind == LoopKind::parallel)))
       return illegal("loop '{0}' is in another role, or in a vector or parallel loop", s.loop);
   }
-  TW_ASSIGN(const RoleSplit before, role_split(s, path.back()));
+  TW_ASSIGN(const RoleSplit before, role_split(kernel, s, path.back()));
   TW_ASSIGN(const Links links, before.links(kernel));
 
   Kernel out = kernel;
@@ -397,7 +411,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Roles& s) {
         out = with_slots(out, id, slots, iteration, path.back());
       }
   TW_ASSIGN(path, loop_path(out, s.loop));
-  TW_ASSIGN(const RoleSplit split, role_split(s, path.back()));
+  TW_ASSIGN(const RoleSplit split, role_split(kernel, s, path.back()));
   const std::string per = innermost_concurrent(path);
   std::erase_if(out.queues, [&](const TokenQueue& q) { return split.is_done_queue(q.name); });
   const auto queue = [&](const Link& link, bool filled) {

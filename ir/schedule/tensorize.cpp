@@ -52,6 +52,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Tensorize& s, cons
       known.push_back(target->intrinsics[i].name);
     return illegal("the target has no intrinsic '{0}': {1}", s.intrinsic, it_has(known));
   }
+  TW_TRY(check_outside_instructions(path));
   TW_TRY(check_new_block(kernel, s.name));
   TW_ASSIGN(const std::shared_ptr<const Kernel> instruction, semantics_of(*intrinsic));
   const std::vector<Stmt> around(path.begin(), path.end() - 1);

@@ -6,6 +6,7 @@
 #include "ir/kernel/sharing.h"
 #include "ir/schedule/constant_stages.h"
 #include "ir/schedule/factor.h"
+#include "ir/schedule/intrinsic.h"
 #include "ir/schedule/nest.h"
 #include "ir/simplify.h"
 #include "kernels/common/register_tile.h"
@@ -674,6 +675,7 @@ Expected<Schedule> ScheduleBuilder::finish() {
   if (!failed_.empty()) return make_error(std::move(failed_));
   if (choices_) {
     TW_TRY(sched::check_scopes(kernel_));
+    TW_TRY(check_instructions(kernel_, *target_));
     choices_->keep(std::make_shared<const RunKernel>(take_out_constant_stages(kernel_)));
   }
   return std::move(schedule_);
