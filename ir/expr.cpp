@@ -428,4 +428,8 @@ int64_t eval_int(const Expr& e, const std::function<int64_t(std::string_view)>& 
       [&](const expr::Load&) { return no_integer(); });
 }
 
+double nominal(const Expr& e) {
+  return static_cast<double>(eval_int(e, [](std::string_view) { return int64_t{64}; }));
+}
+
 }  // namespace tw

@@ -19,12 +19,8 @@ namespace tw {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr int64_t kNominal = 8;      // a nominal size in place of each symbol
+constexpr double kIterations = 8;    // of a loop whose trip count is not known
 constexpr double kEfficiency = 0.5;  // assumed share of the cores' peak rate
-
-double nominal(const Expr& e) {
-  return static_cast<double>(eval_int(e, [](std::string_view) { return kNominal; }));
-}
 
 // The origin of a value that may have to be copied. The maker's place is still open.
 struct Source {
@@ -144,7 +140,7 @@ class Placer {
   }
 
   static double iterations(const op::Loop& loop) {
-    return loop.trip.empty() ? static_cast<double>(kNominal) : std::max(1.0, nominal(loop.trip[0]));
+    return loop.trip.empty() ? kIterations : std::max(1.0, nominal(loop.trip[0]));
   }
 
   // The costs of a result's places. `row` is the bytes of a row; undefined if the result is no

@@ -233,8 +233,11 @@ Expected<PlannedProgram> plan_program(LoweredProgram lowered, std::vector<RunKer
                                       const Target& target) {
   Program whole;  // parts that all graphs of the model share
   whole.kernels = bind_weights(lowered, std::move(scheduled));
-  for (const LoweredKernel& kernel : lowered.kernels)
-    whole.work.push_back(count_work(kernel.lowered.kernel));
+  for (size_t k = 0; k < lowered.kernels.size(); ++k) {
+    Work work = count_work(lowered.kernels[k].lowered.kernel);
+    work.weight_bytes = count_work(whole.kernels[k]).weight_bytes;  // as they are packed
+    whole.work.push_back(std::move(work));
+  }
   whole.weights = std::move(lowered.weights);
   whole.devices.resize(target.devices.size());
   for (int device = 0; device <= static_cast<int>(target.devices.size()); ++device)

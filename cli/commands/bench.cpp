@@ -5,6 +5,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/timed_library.h"
+#include "cli/text/kernel_table.h"
 #include "cli/text/thread_plan.h"
 #include "driver/run/device_report.h"
 #include "support/parallel.h"
@@ -14,7 +15,7 @@ namespace {
 
 struct BenchArgs {
   TimedArgs timed;
-  bool plan = false;
+  bool plan = false, roofline = false;
 };
 
 std::string padded(const char* pattern, double value) {
@@ -31,6 +32,20 @@ Error plan_threads(const BenchArgs& args, TimedLibrary& library, Console& consol
                                                threads_or_all(args.timed.threads), ms));
   result.push_back({"plan", to_json(plan)});
   if (!console.json) console.out << to_string(plan, console.columns);
+  return Error::success();
+}
+
+Error hold_against_roof(const BenchArgs& args, TimedLibrary& library, Console& console,
+                        Json::Object& result) {
+  TW_ASSIGN(const std::vector<double> ms, library.time_calls(args.timed.timing));
+  TW_ASSIGN(const Target target, library.target());
+  TW_ASSIGN(const Peaks peaks, measure_peaks(target, threads_or_all(args.timed.threads)));
+  TW_ASSIGN(const KernelTable table,
+            kernel_table(library.manifest(), library.run().symbols(), peaks, ms));
+  const std::vector<KernelClass> classes = kernel_classes(table);
+  result.push_back({"peaks", to_json(peaks)});
+  result.push_back({"classes", to_json(classes)});
+  if (!console.json) console.out << to_string(peaks) << "\n" << to_string(classes);
   return Error::success();
 }
 
@@ -56,6 +71,7 @@ Expected<int> bench(const BenchArgs& args, Console& console) {
   if (!devices.empty()) result.push_back({"devices", to_json(devices)});
   if (!console.json) console.out << to_string(devices);
   if (args.plan) TW_TRY(plan_threads(args, library, console, result));
+  if (args.roofline) TW_TRY(hold_against_roof(args, library, console, result));
   if (console.json) write_json(console, result);
   return kExitOk;
 }
@@ -68,6 +84,9 @@ CommandRun define_bench(Flags& flags) {
   flags.flag("--plan", args->plan,
              "Run on one thread, and work out what --threads of any number would make of it: "
              "shares, imbalance, fork-joins");
+  flags.flag("--roofline", args->roofline,
+             "Then time every call, and say by class of kernels what the machine's peaks allow, "
+             "what is lost against them, and which of them limits it");
   return [args](Console& console) { return bench(*args, console); };
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 
 #include "cli/text/manifest_counts.h"
 
@@ -110,6 +111,60 @@ std::string to_string(const KernelTable& table, int columns) {
             "  " + fit(r->kernel + "  " + r->call, names) + "\n";
   text += line(wide, ms, 100, flops, arithmetic, bytes, roof, "", spills) + "  in " +
           std::to_string(order.size()) + " calls\n";
+  return text;
+}
+
+std::vector<KernelClass> kernel_classes(const KernelTable& table) {
+  std::map<std::string, KernelClass> classes;
+  std::map<std::string, std::map<std::string, double>> bounds;  // ms by class and bound
+  for (const KernelRow& r : table.rows) {
+    const size_t end = r.kernel.find_last_not_of("0123456789");
+    const bool numbered = end + 1 < r.kernel.size() && end > 0 && r.kernel[end] == '_';
+    const std::string name = numbered ? r.kernel.substr(0, end) : r.kernel;
+    KernelClass& found = classes[name];
+    found.name = name;
+    ++found.calls;
+    found.ms += r.ms, found.roof_ms += r.roof.seconds * 1e3;
+    double& here = bounds[name][r.roof.bound];
+    here += r.ms;
+    if (here >= bounds[name][found.bound]) found.bound = r.roof.bound;
+  }
+  std::vector<KernelClass> out;
+  for (auto& [name, found] : classes) out.push_back(std::move(found));
+  std::ranges::stable_sort(out, std::ranges::greater(), &KernelClass::ms);
+  return out;
+}
+
+Json to_json(const std::vector<KernelClass>& classes) {
+  Json::Array list;
+  for (const KernelClass& c : classes)
+    list.push_back(Json::Object{{"class", c.name},
+                                {"calls", c.calls},
+                                {"ms", c.ms},
+                                {"roof_ms", c.roof_ms},
+                                {"bound", c.bound}});
+  return list;
+}
+
+std::string to_string(const std::vector<KernelClass>& classes) {
+  double ms = 0;
+  KernelClass all;
+  all.name = "all";
+  for (const KernelClass& c : classes) {
+    ms += c.ms;
+    all.calls += c.calls, all.ms += c.ms, all.roof_ms += c.roof_ms;
+  }
+  std::string text = "       ms     %    roof ms  lost%  by    calls  class\n";
+  const auto add = [&](const KernelClass& c) {
+    const double whole = ms > 0 ? ms : 1;
+    char line[96];
+    std::snprintf(line, sizeof line, "%9.4f %5.1f  %9.4f  %5.1f  %-4s %6d  ", c.ms,
+                  100 * c.ms / whole, c.roof_ms, 100 * (c.ms - c.roof_ms) / whole, c.bound.c_str(),
+                  c.calls);
+    text += line + c.name + "\n";
+  };
+  for (const KernelClass& c : classes) add(c);
+  add(all);
   return text;
 }
 

@@ -18,23 +18,37 @@ bool counts(const Expr& e, const Expr& operand) {
   return is_float(operand.type()) || reads_memory(e);
 }
 
-int64_t flops(const Expr& e) {
-  if (!e.defined()) return 0;
+// True: all that it reads is constant, so that a compiler can compute it.
+bool reads_constants(const Kernel& kernel, const Expr& e) {
+  bool some = false, all = true;
+  visit(e, [&](const Expr& n) {
+    const auto* read = as<expr::Load>(n);
+    if (!read) return;
+    some = true;
+    all &= kernel.buffer(read->buffer).role == BufferRole::constant;
+  });
+  return some && all;
+}
+
+int64_t flops(const Kernel& kernel, const Expr& e) {
+  if (!e.defined() || reads_constants(kernel, e)) return 0;
+  const auto flops_in = [&](const Expr& part) { return flops(kernel, part); };
   return match(
       e,
       [&](const expr::Unary& unary) {
-        return flops(unary.a) + (counts(e, unary.a) ? flops_of(unary.op) : 0);
+        return flops_in(unary.a) + (counts(e, unary.a) ? flops_of(unary.op) : 0);
       },
       [&](const expr::Binary& binary) {
         // A zero point is a part of the numbers.
         const bool offset = binary.op == BinaryOp::sub && is_int(e.type()) && as_const(binary.b);
-        return flops(binary.a) + flops(binary.b) +
+        return flops_in(binary.a) + flops_in(binary.b) +
                (counts(e, binary.a) && !offset ? flops_of(binary.op) : 0);
       },
-      [](const expr::Select& select) {
-        return flops(select.condition) + std::max(flops(select.then), flops(select.otherwise));
+      [&](const expr::Select& select) {
+        return flops_in(select.condition) +
+               std::max(flops_in(select.then), flops_in(select.otherwise));
       },
-      [](const expr::Cast& cast) { return flops(cast.a); },
+      [&](const expr::Cast& cast) { return flops_in(cast.a); },
       [](const expr::Load&) { return int64_t{0}; },  // indices are free
       [](const expr::Int&) { return int64_t{0}; }, [](const expr::Float&) { return int64_t{0}; },
       [](const expr::Var&) { return int64_t{0}; });
@@ -107,7 +121,7 @@ class Counter {
 
   void count(const stmt::Store& s, const Expr& points) {
     const bool real = s.combiner != Combiner::none;
-    const int64_t arithmetic = flops(s.value) + flops(s.where) + (real ? 1 : 0);
+    const int64_t arithmetic = flops(kernel_, s.value) + flops(kernel_, s.where) + (real ? 1 : 0);
     flops_ = flops_ + points * arithmetic;
     touch(s.buffer, points);
     int64_t elements = 1;

@@ -7,8 +7,9 @@ namespace tw {
 
 struct Work {
   // Operations on floats, and on integers from tensors. A multiply-add counts 2, min, max and
-  // comparisons 1, and functions what their polynomials cost (flops_of). Index arithmetic, casts
-  // and selects are free. Points that a `where` leaves out count, as is usual.
+  // comparisons 1, and functions what their polynomials cost (flops_of). Index arithmetic, casts,
+  // selects and what is computed of constants alone are free. Points that a `where` leaves out
+  // count, as is usual.
   Expr flops = 0;
   // Bytes of the touched parameters, each counted once: const buffers, then inputs and outputs
   Expr weight_bytes = 0, tensor_bytes = 0;

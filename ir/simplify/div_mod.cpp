@@ -71,6 +71,25 @@ Poly drop_inner_moduli(const Poly& p, int64_t d) {
   return out;
 }
 
+// The factors of a term without those of another one; nullopt: it does not have them all.
+std::optional<std::vector<Expr>> without_factors(std::vector<Expr> factors,
+                                                 const std::vector<Expr>& removed) {
+  for (const Expr& f : removed) {
+    const auto at = std::ranges::find_if(factors,
+                                         [&](const Expr& x) { return compare(x, f) == 0; });
+    if (at == factors.end()) return std::nullopt;
+    factors.erase(at);
+  }
+  return factors;
+}
+
+Poly product_of(std::vector<Expr> factors, int64_t coefficient) {
+  if (factors.empty()) return Poly(coefficient);
+  Poly out;
+  out.terms.push_back({std::move(factors), coefficient});
+  return out;
+}
+
 }  // namespace
 
 Poly Simplifier::divide_by(const Poly& p, int64_t d) {
@@ -133,18 +152,9 @@ std::optional<Split> Simplifier::divide_exactly(const Poly& p, const Poly& divis
     bool found = false;
     for (const Term& t : out.rest.terms) {
       if (t.coefficient % lead.coefficient) continue;
-      std::vector<Expr> left = t.factors;
-      bool contains = std::all_of(lead.factors.begin(), lead.factors.end(), [&](const Expr& f) {
-        auto at = std::find_if(left.begin(), left.end(),
-                               [&](const Expr& x) { return compare(x, f) == 0; });
-        if (at == left.end()) return false;
-        left.erase(at);
-        return true;
-      });
-      if (!contains) continue;
-      Poly q;
-      if (left.empty()) q.constant = t.coefficient / lead.coefficient;
-      else q.terms.push_back({left, t.coefficient / lead.coefficient});
+      std::optional<std::vector<Expr>> left = without_factors(t.factors, lead.factors);
+      if (!left) continue;
+      const Poly q = product_of(std::move(*left), t.coefficient / lead.coefficient);
       out.coefficient = add(out.coefficient, q);
       out.rest = add(out.rest, multiply(q, divisor), -1);
       found = true;
@@ -154,6 +164,34 @@ std::optional<Split> Simplifier::divide_exactly(const Poly& p, const Poly& divis
   }
   if (out.coefficient.is_constant() && out.coefficient.constant == 0) return std::nullopt;
   return out;
+}
+
+std::optional<Simplifier::Blocks> Simplifier::blocks_of(const Poly& p, const Poly& divisor) {
+  constexpr size_t kMostFactors = 4;  // whose subsets are tried
+  if (divisor.terms.size() != 1 || divisor.constant != 0) return std::nullopt;
+  const Term& whole = divisor.terms[0];
+  if (whole.factors.size() > kMostFactors || whole.coefficient < 1) return std::nullopt;
+  const uint32_t all = (1u << whole.factors.size()) - 1;
+  for (uint32_t chosen = all; chosen > 0; --chosen) {
+    Term size, count;
+    for (size_t i = 0; i < whole.factors.size(); ++i)
+      (chosen >> i & 1 ? size : count).factors.push_back(whole.factors[i]);
+    size.coefficient = 1, count.coefficient = whole.coefficient;
+    if (count.factors.empty() && count.coefficient == 1) continue;
+    Blocks blocks;
+    blocks.size.terms = {size};
+    blocks.count = product_of(std::move(count.factors), count.coefficient);
+    blocks.rest.constant = p.constant;
+    for (const Term& t : p.terms) {
+      std::optional<std::vector<Expr>> left = without_factors(t.factors, size.factors);
+      if (!left) blocks.rest.terms.push_back(t);
+      else blocks.quotient = add(blocks.quotient, product_of(std::move(*left), t.coefficient));
+    }
+    if (prover_.at_least(blocks.rest, 0) &&
+        prover_.at_most(add(blocks.rest, blocks.size, -1), -1) && prover_.at_least(blocks.size, 1))
+      return blocks;
+  }
+  return std::nullopt;
 }
 
 Poly Simplifier::divide(const Poly& p, const Poly& divisor) {
@@ -169,6 +207,9 @@ Poly Simplifier::divide(const Poly& p, const Poly& divisor) {
     Split parts = exact.value_or(Split{Poly(), p});
     if (prover_.at_least(parts.rest, 0) && prover_.at_most(add(parts.rest, divisor, -1), -1))
       return tidy(parts.coefficient);
+    if (const auto blocks = blocks_of(p, divisor))
+      return tidy(divide(blocks->quotient, blocks->count));
+    if (exact) return tidy(add(exact->coefficient, divide(exact->rest, divisor)));
   }
   return parse(floor_div(to_expr(p), to_expr(divisor)));
 }
@@ -183,6 +224,10 @@ Poly Simplifier::remainder(const Poly& p, const Poly& divisor) {
     Split parts = exact.value_or(Split{Poly(), p});
     if (prover_.at_least(parts.rest, 0) && prover_.at_most(add(parts.rest, divisor, -1), -1))
       return parts.rest;
+    if (const auto blocks = blocks_of(p, divisor))
+      return tidy(
+          add(blocks->rest, multiply(blocks->size, remainder(blocks->quotient, blocks->count))));
+    if (exact) return remainder(exact->rest, divisor);
   }
   return parse(floor_mod(to_expr(p), to_expr(divisor)));
 }

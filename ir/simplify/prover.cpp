@@ -225,6 +225,38 @@ Limit Prover::lower_without(const Poly& p, const Expr& a, int depth) {
   return lower(add(rest, x, times), depth - 1);
 }
 
+// A lower bound by two quotients of one divisor whose dividends have a known distance:
+// a // d - b // d >= l // d for a - b >= l. nullopt: p has no such pair.
+Limit Prover::lower_by_quotients(const Poly& p, int depth) {
+  const auto quotient_in = [](const Term& t) -> const expr::Binary* {
+    const expr::Binary* made = t.factors.size() == 1 ? as_binary(t.factors[0], BinaryOp::floor_div)
+                                                     : nullptr;
+    return made && as_const(made->b).value_or(0) >= 1 ? made : nullptr;
+  };
+  Limit best;
+  for (const Term& t : p.terms) {
+    const expr::Binary* upper = t.coefficient > 0 ? quotient_in(t) : nullptr;
+    if (!upper) continue;
+    for (const Term& u : p.terms) {
+      const expr::Binary* under = u.coefficient == -t.coefficient ? quotient_in(u) : nullptr;
+      if (!under || as_const(under->b) != as_const(upper->b) || --budget_ < 0) continue;
+      const Poly a = parse(upper->a), b = parse(under->a);
+      if (may_wrap(a) || may_wrap(b) || !numbers_fit(a, b, -1)) continue;
+      const Limit apart = lower(add(a, b, -1), depth - 1);
+      if (!apart) continue;
+      Poly rest = p;
+      std::erase_if(rest.terms, [&](const Term& own) {
+        return compare(own.factors[0], t.factors[0]) == 0 ||
+               compare(own.factors[0], u.factors[0]) == 0;
+      });
+      if (rest.terms.size() + 2 != p.terms.size()) continue;
+      const int64_t quotient = floor_div_int(*apart, *as_const(upper->b));
+      best = either_larger(best, sum(times(quotient, t.coefficient), lower(rest, depth - 1)));
+    }
+  }
+  return best;
+}
+
 Limit Prover::lower(const Poly& p, int depth) {
   Limit best = interval(p, kAtomDepth).min;
   if (depth == 0) return best;
@@ -232,7 +264,7 @@ Limit Prover::lower(const Poly& p, int depth) {
     if (--budget_ < 0) break;
     best = either_larger(best, lower_without(p, a, depth));
   }
-  return best;
+  return either_larger(best, lower_by_quotients(p, depth));
 }
 
 Limit Prover::lower(const Poly& p) {

@@ -30,6 +30,13 @@ class Simplifier {
   Poly remainder_by(const Poly& p, int64_t d);
   // The quotient is in Split::coefficient.
   std::optional<Split> divide_exactly(const Poly& p, const Poly& divisor);
+  // p = size * quotient + rest and divisor = size * count, with 0 <= rest < size. Then p // divisor
+  // is quotient // count, and p % divisor is size * (quotient % count) + rest. nullopt: no part of
+  // the divisor's factors is such a size.
+  struct Blocks {
+    Poly size, count, quotient, rest;
+  };
+  std::optional<Blocks> blocks_of(const Poly& p, const Poly& divisor);
   bool join_once(Poly& p);
   bool join_symbolic(Poly& p);
   bool absorb_once(Poly& p);

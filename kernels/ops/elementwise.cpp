@@ -88,10 +88,84 @@ bool store_pieces(GroupBuilder& b) {
   return true;
 }
 
+// The quotient, if b divides a for all sizes
+std::optional<Expr> divided(const Expr& a, const Expr& b, const Ranges& ranges) {
+  Expr quotient = simplify(floor_div(a, b), ranges);
+  const bool exact = is_const(simplify(quotient * b - a, ranges), 0);
+  return exact ? std::optional(std::move(quotient)) : std::nullopt;
+}
+
+// Extents of loops, outermost first, for each axis of `out`: each axis of both shapes is a product
+// of some of them that follow each other. nullopt: an axis of one ends within one of the other.
+std::optional<std::vector<Shape>> common_refinement(const Shape& in, const Shape& out,
+                                                    const Ranges& ranges) {
+  std::vector<Shape> parts(out.size());
+  size_t i = in.size();
+  Expr left = 1;  // of the input's axis i: what the loops so far do not have
+  for (size_t o = out.size(); o-- > 0;) {
+    Expr needed = out[o];
+    while (!is_const(needed, 1)) {
+      while (is_const(left, 1) && i > 0) left = in[--i];
+      Expr part;
+      if (const std::optional<Expr> more = divided(needed, left, ranges)) {
+        part = left, needed = *more, left = 1;
+      } else if (const std::optional<Expr> rest = divided(left, needed, ranges)) {
+        part = needed, left = *rest, needed = 1;
+      } else {
+        return std::nullopt;
+      }
+      if (is_const(part, 1)) return std::nullopt;  // the input has no more
+      parts[o].insert(parts[o].begin(), part);
+    }
+    if (parts[o].empty()) parts[o] = {Expr(1)};
+  }
+  return parts;
+}
+
+// The reshape inside the group that gives the value its shape, or null
+const Node* shaping_reshape(const GroupBuilder& b, ValueId v) {
+  if (!b.inside(v)) return nullptr;
+  const Node& node = *b.graph.def(v);
+  if (std::holds_alternative<op::Reshape>(node.attrs)) return &node;
+  if (!is_elementwise(node)) return nullptr;
+  for (ValueId input : node.inputs)
+    if (input.valid() && equal(b.type(input).shape, b.type(v).shape))
+      if (const Node* found = shaping_reshape(b, input)) return found;
+  return nullptr;
+}
+
+// Where a reshape joins axes whose sizes are free, loops go over these axes: an index of the joined
+// axis would be divided by sizes. False: nothing is joined.
+bool store_refined(GroupBuilder& b) {
+  const ValueId out = b.output_value();
+  const TensorType& t = b.type(out);
+  const Node* reshape = t.layout.plain() ? shaping_reshape(b, out) : nullptr;
+  if (!reshape) return false;
+  const auto parts = common_refinement(b.type(reshape->inputs[0]).shape, t.shape, b.ranges());
+  if (!parts) return false;
+  bool joins = false;
+  for (size_t i = 0; i < t.shape.size(); ++i)
+    joins |= (*parts)[i].size() > 1 && !as_const(t.shape[i]);
+  if (!joins) return false;
+  std::vector<Axis> axes;
+  Index at;
+  for (const Shape& extents : *parts) {
+    Index own;
+    for (const Expr& extent : extents) {
+      axes.push_back({"i" + std::to_string(axes.size()), extent});
+      own.push_back(var(axes.back().name));
+    }
+    at.push_back(flatten_index(extents, own));
+  }
+  b.declare(axes);
+  b.stage("y", axes, b.output(out), at, b.element(out, at));
+  return true;
+}
+
 }  // namespace
 
 Expected<Lowered<ElementwiseStages>> define_elementwise(GroupBuilder& b) {
-  if (!store_pieces(b)) b.store_output();
+  if (!store_pieces(b) && !store_refined(b)) b.store_output();
   return b.finish(ElementwiseStages{});
 }
 

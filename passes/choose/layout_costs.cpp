@@ -16,17 +16,12 @@ namespace tw {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr int64_t kNominal = 8;  // nominal size in place of each symbol
 // Shares of the peak: blocked convolutions with two or more vectors of channels a tile, and with
 // one; plain ones, whose vectors run along a row, and those that read every other pixel of the row;
 // depthwise ones.
 constexpr double kWide = 0.9, kNarrow = 0.75, kPlain = 0.06, kPlainStrided = 0.015,
                  kDepthwise = 0.5;
 constexpr double kPair = 0.93;  // share that two narrow vectors reach of one twice as wide
-
-double nominal(const Expr& e) {
-  return static_cast<double>(eval_int(e, [](std::string_view) { return kNominal; }));
-}
 
 double product(const Shape& shape, size_t from = 0) {
   double count = 1;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 
 #include "driver/run/trace.h"
 #include "tests/cli/cli_test_util.h"
@@ -119,4 +120,34 @@ TEST_CASE("a trace is not written over the library, nor into a folder that is no
   CHECK(cli({"profile", library, "--trace", library}).code == kExitUser);
   CHECK(cli({"profile", library, "--trace", folder / "no/run.json"}).code == kExitIo);
   CHECK(slurp(library) == "\177ELF");
+}
+
+TEST_CASE("bench --roofline: classes have all calls and all of their time") {
+  const TestFolder folder;
+  const std::string library = folder / "d.so";
+  REQUIRE(cli({"compile", TW_SOURCE_DIR "/examples/digits/digits.onnx", "-o", library}).code ==
+          kExitOk);
+  const CliResult r = cli(
+      {"bench", library, "--threads", "1", "--roofline", "--seconds", "0.05", "--json"});
+  REQUIRE_MESSAGE(r.code == kExitOk, r.err);
+  Expected<Json> told = parse_json(r.out, "out");
+  REQUIRE(bool(told));
+  Expected<Json> calls = parse_json(cli({"profile", library, "--runs", "1", "--json"}).out, "out");
+  REQUIRE(bool(calls));
+  std::map<std::string, int64_t> wanted, found;
+  for (const Json& call : (*calls)["calls"].items()) {
+    const std::string kernel = call["kernel"].text_or_empty();
+    ++wanted[kernel.substr(0, kernel.find_last_of('_'))];
+  }
+  for (const Json& one : (*told)["classes"].items()) {
+    found[one["class"].text_or_empty()] = one["calls"].integer_or(0);
+    CHECK(one["ms"].number_or(0) > 0);
+    CHECK(one["roof_ms"].number_or(0) > 0);
+  }
+  CHECK(found == wanted);
+  CHECK((*told)["peaks"]["gflops"].number_or(0) > 0);
+  const CliResult text = cli(
+      {"bench", library, "--threads", "1", "--roofline", "--seconds", "0.05"});
+  CHECK(text.out.find("lost%") != std::string::npos);
+  CHECK(text.out.find("conv") != std::string::npos);
 }

@@ -45,6 +45,17 @@ TEST_CASE("floor_div and floor_mod split off multiples") {
   CHECK(simple(floor_div(i * n + k, n)) == "i");
   CHECK(simple(floor_mod(i * n + k, n)) == "k");
   CHECK(simple(floor_div((i * h + 3) * n + k, n)) == "h * i + 3");
+  // A part of the divisor bounds the rest: planes of n, eight of them a group
+  CHECK(simple(floor_div(place * n + k, n * 8)) == "place // 8");
+  CHECK(simple(floor_mod(place * n + k, n * 8)) == "batch * (place % 8) + k");
+  CHECK(simple(floor_div((i * h + 3) * n + k, n * h)) == "i + 3 // h");
+  CHECK(simple(floor_div(i * n + place, n)) == "i + place // batch");
+  CHECK(simple(floor_div(i * n + place, n) * n + floor_mod(i * n + place, n)) ==
+        "batch * i + place");
+  // Quotients of dividends that have a known distance
+  CHECK(simple(min(floor_div(n + 1, 4) + 1, floor_div(n + 3, 4))) == "(batch + 3) // 4");
+  CHECK(simple(max(floor_div(n, 2), floor_div(n - 1, 2))) == "batch // 2");
+  CHECK(simple(lt(floor_div(n, 2), floor_div(n - 2, 2))) == "false");
 }
 
 TEST_CASE("data wraps: no order is concluded from its sums") {

@@ -26,6 +26,12 @@ TEST_CASE("a multiply-add counts two, an epilogue each operator; temps are not t
   })") == "64 flops, 32 + 80 bytes");
 }
 
+TEST_CASE("what is computed of constants alone is free") {
+  CHECK(work_of("kernel @k(x: in f32[4, 3], w: const f32[3], y: out f32[4]) { for i in 4 { for k "
+                "in 3 reduce { y: y[i] += x[i, k] * exp(w[k] * 2.0 + w[0]) init 0 } } }") ==
+        "24 flops, 12 + 64 bytes");
+}
+
 TEST_CASE("symbols stay in the counts") {
   CHECK(work_of("kernel @k[n](x: in f32[n, 8], y: out f32[n]) { for i in n { for k in 8 reduce { "
                 "y: y[i] += x[i, k] init 0 } } }") == "n * 8 flops, 0 + n * 36 bytes");
