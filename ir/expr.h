@@ -266,8 +266,8 @@ bool uses_var(const Expr& e, std::string_view var);
 
 // Evaluates an integer expression without loads. env gives the variables' values.
 int64_t eval_int(const Expr& e, const std::function<int64_t(std::string_view)>& env);
-// The value for costs, where sizes may be free: each symbol is 64, so that a picture which a network
-// makes smaller by 32 keeps some points.
+// The value for costs, where sizes may be free: each symbol is 64, so that a picture which a
+// network makes smaller by 32 keeps some points.
 double nominal(const Expr& e);
 
 // Infix text; the parser is in ir/text.h. buffer_name may be null only for expressions without

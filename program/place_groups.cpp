@@ -19,7 +19,7 @@ namespace tw {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kIterations = 8;    // of a loop whose trip count is not known
+constexpr double kIterations = 8;    // assumed where no trip count is known
 constexpr double kEfficiency = 0.5;  // assumed share of the cores' peak rate
 
 // The origin of a value that may have to be copied. The maker's place is still open.

@@ -29,12 +29,12 @@ Json to_json(const KernelTable& table);
 // (--json has all).
 std::string to_string(const KernelTable& table, int columns = kPlainColumns);
 
-// All calls of one class of kernels: convolutions by one algorithm, pools, a function of the runtime
+// All calls of one class of kernels: convolutions by one algorithm, pools, a runtime's function
 struct KernelClass {
   std::string name;
   int calls = 0;
   double ms = 0, roof_ms = 0;
-  std::string bound;  // of most of its time
+  std::string bound;  // the one of most of its time
 };
 std::vector<KernelClass> kernel_classes(const KernelTable& table);  // slowest first
 Json to_json(const std::vector<KernelClass>& classes);

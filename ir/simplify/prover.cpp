@@ -97,6 +97,32 @@ Bounds remainder(const Bounds& x, const Bounds& d) {
 }  // namespace
 
 Bounds Prover::atom_bounds(const Expr& e, int depth) {
+  Bounds bounds = own_bounds(e, depth);
+  for (const auto& [known, least] : least_)
+    if (compare(known, e) == 0) bounds.min = either_larger(bounds.min, least);
+  return bounds;
+}
+
+void Prover::assume_values_of(const Expr& e) {
+  visit(e, [&](const Expr& part) {
+    const std::string* name = var_name(part);
+    const auto range = name ? ranges_.find(*name) : ranges_.end();
+    if (range == ranges_.end() || !range->second.max.defined() || !range->second.min.defined() ||
+        as_const(range->second.min).value_or(-1) < 0)
+      return;
+    const Poly last = parse(range->second.max);
+    if (may_wrap(last) || last.terms.size() != 1 || last.constant >= 0) return;
+    const Term& product = last.terms[0];
+    if (product.coefficient < 1 || last.constant == INT64_MIN) return;
+    if (product.factors.size() == 1)
+      least_.emplace_back(product.factors[0], -floor_div_int(last.constant, product.coefficient));
+    else
+      for (const Expr& factor : product.factors)
+        if (own_bounds(factor, kAtomDepth).min == 0) least_.emplace_back(factor, 1);
+  });
+}
+
+Bounds Prover::own_bounds(const Expr& e, int depth) {
   const Bounds own = type_bounds(e.type());
   if (depth <= 0) return own;
   const bool wide = e.type() == DType::i64;
@@ -225,6 +251,21 @@ Limit Prover::lower_without(const Poly& p, const Expr& a, int depth) {
   return lower(add(rest, x, times), depth - 1);
 }
 
+namespace {
+
+// p // k, with the multiples of k in p taken out
+Poly over(const Poly& p, int64_t k) {
+  if (k == 1) return p;
+  Poly quotient(floor_div_int(p.constant, k)), rest(floor_mod_int(p.constant, k));
+  for (const Term& t : p.terms) {
+    const bool divides = t.coefficient % k == 0;
+    (divides ? quotient : rest).terms.push_back({t.factors, t.coefficient / (divides ? k : 1)});
+  }
+  return rest.terms.empty() ? quotient : add(quotient, atom(floor_div(to_expr(rest), Expr(k))));
+}
+
+}  // namespace
+
 // A lower bound by two quotients of one divisor whose dividends have a known distance:
 // a // d - b // d >= l // d for a - b >= l. nullopt: p has no such pair.
 Limit Prover::lower_by_quotients(const Poly& p, int depth) {
@@ -239,9 +280,13 @@ Limit Prover::lower_by_quotients(const Poly& p, int depth) {
     if (!upper) continue;
     for (const Term& u : p.terms) {
       const expr::Binary* under = u.coefficient == -t.coefficient ? quotient_in(u) : nullptr;
-      if (!under || as_const(under->b) != as_const(upper->b) || --budget_ < 0) continue;
-      const Poly a = parse(upper->a), b = parse(under->a);
-      if (may_wrap(a) || may_wrap(b) || !numbers_fit(a, b, -1)) continue;
+      if (!under || --budget_ < 0) continue;
+      const int64_t by = *as_const(upper->b), under_by = *as_const(under->b),
+                    least = std::min(by, under_by);
+      Poly a = parse(upper->a), b = parse(under->a);
+      if (by % least || under_by % least || may_wrap(a) || may_wrap(b)) continue;
+      a = over(a, by / least), b = over(b, under_by / least);  // x // (k * d) is x // k // d
+      if (!numbers_fit(a, b, -1)) continue;
       const Limit apart = lower(add(a, b, -1), depth - 1);
       if (!apart) continue;
       Poly rest = p;
@@ -250,7 +295,7 @@ Limit Prover::lower_by_quotients(const Poly& p, int depth) {
                compare(own.factors[0], u.factors[0]) == 0;
       });
       if (rest.terms.size() + 2 != p.terms.size()) continue;
-      const int64_t quotient = floor_div_int(*apart, *as_const(upper->b));
+      const int64_t quotient = floor_div_int(*apart, least);
       best = either_larger(best, sum(times(quotient, t.coefficient), lower(rest, depth - 1)));
     }
   }

@@ -25,10 +25,13 @@ class Prover {
   std::optional<int64_t> block_of(const Poly& p, int64_t size);
   Bounds atom_bounds(const Expr& e, int depth);
   const Ranges& ranges() const { return ranges_; }
+  // Notes that the variables of e have values: the extents of their ranges are not empty.
+  void assume_values_of(const Expr& e);
 
  private:
   Bounds interval(const Poly& p, int depth);
   Bounds expr_interval(const Expr& e, int depth);
+  Bounds own_bounds(const Expr& e, int depth);
   Bounds unary_bounds(const expr::Unary& e, int depth);
   Bounds binary_bounds(const expr::Binary& e, int depth);
   std::optional<int64_t> lower(const Poly& p, int depth);
@@ -37,6 +40,7 @@ class Prover {
   std::optional<int64_t> lower_by_quotients(const Poly& p, int depth);
 
   const Ranges& ranges_;
+  std::vector<std::pair<Expr, int64_t>> least_;  // atoms and the least that non-empty extents allow
   int budget_ = 0;
 };
 

@@ -20,6 +20,7 @@ Expr simplify(const Expr& e, const Ranges& ranges) {
   SimplifyMemo::Question question(e, ranges);
   if (const Expr* known = memo.find(question)) return *known;
   Simplifier simplifier(ranges);
+  simplifier.prover().assume_values_of(e);
   Expr simpler = simplifier.run(e);
   for (int run = 1; run < kMaxRuns; ++run) {
     Expr again = simplifier.run(simpler);

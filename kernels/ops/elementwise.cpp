@@ -90,7 +90,10 @@ bool store_pieces(GroupBuilder& b) {
 
 // The quotient, if b divides a for all sizes
 std::optional<Expr> divided(const Expr& a, const Expr& b, const Ranges& ranges) {
-  Expr quotient = simplify(floor_div(a, b), ranges);
+  Ranges filled = ranges;  // divisors are above 0; all sizes are asked below
+  for (auto& [name, range] : filled)
+    if (range.min.defined() && is_const(range.min, 0) && !range.max.defined()) range.min = Expr(1);
+  Expr quotient = simplify(floor_div(a, b), filled);
   const bool exact = is_const(simplify(quotient * b - a, ranges), 0);
   return exact ? std::optional(std::move(quotient)) : std::nullopt;
 }
@@ -101,7 +104,7 @@ std::optional<std::vector<Shape>> common_refinement(const Shape& in, const Shape
                                                     const Ranges& ranges) {
   std::vector<Shape> parts(out.size());
   size_t i = in.size();
-  Expr left = 1;  // of the input's axis i: what the loops so far do not have
+  Expr left = 1;  // the part of the input's axis i that the loops so far do not have
   for (size_t o = out.size(); o-- > 0;) {
     Expr needed = out[o];
     while (!is_const(needed, 1)) {

@@ -125,7 +125,7 @@ void map_outer(ScheduleBuilder& s, const Stage& stage) {
   if (n == lanes) {
     spatial.pop_back();
     s.accumulate(stage, reduce, {}, lane);
-  } else if (n && (*n % lanes == 0 || *n > lanes)) {
+  } else if (!n || *n > lanes) {
     // Shifted tiles would add some elements twice.
     const auto cut = s.split(lane, lanes, Tail::guard, label + "_o", label + "_v");
     spatial.back() = cut.outer;

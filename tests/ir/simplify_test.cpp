@@ -52,10 +52,19 @@ TEST_CASE("floor_div and floor_mod split off multiples") {
   CHECK(simple(floor_div(i * n + place, n)) == "i + place // batch");
   CHECK(simple(floor_div(i * n + place, n) * n + floor_mod(i * n + place, n)) ==
         "batch * i + place");
+  // A place in a plane says that the plane is not empty
+  Ranges planes{{"wide", symbol_range("wide.0")}, {"high", symbol_range("high.0")}};
+  planes["wide"].min = planes["high"].min = Expr(0);
+  const Expr wide = var("wide"), high = var("high"), cell = var("cell");
+  planes["cell"] = {Expr(0), wide * high - 1};
+  CHECK(to_string(simplify(floor_div(place * wide * high + cell, wide * high), planes)) == "place");
+  CHECK(to_string(simplify(floor_div(place * wide, wide), planes)) == "place * wide // wide");
   // Quotients of dividends that have a known distance
   CHECK(simple(min(floor_div(n + 1, 4) + 1, floor_div(n + 3, 4))) == "(batch + 3) // 4");
   CHECK(simple(max(floor_div(n, 2), floor_div(n - 1, 2))) == "batch // 2");
   CHECK(simple(lt(floor_div(n, 2), floor_div(n - 2, 2))) == "false");
+  CHECK(simple(le(floor_div(n + 1240, 1280), floor_div(max(floor_div(n, 20), 2) + 62, 64))) ==
+        "true");
 }
 
 TEST_CASE("data wraps: no order is concluded from its sums") {
