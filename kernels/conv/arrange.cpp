@@ -140,14 +140,16 @@ class ConvArrangement {
     const bool few = in_ == 0,
                suits = few ? m_.groups == 1 && m_.group_in > 1 && m_.group_in <= kFewestDepth
                            : whole_blocks();
-    if (out_ == 0 || m_.depthwise || !suits || !has_known_extents() || !reads_weights() ||
+    const bool known =
+        has_known_extents();  // else rows are filled up, and a pixel is taken at once
+    if (out_ == 0 || m_.depthwise || !suits || (pools() && !known) || !reads_weights() ||
         sums_nothing() || dtype_bytes(m_.left_type) >= dtype_bytes(sums_))
       return {};
     const auto choose = m_.weights.defined() ? integer_product_from_anywhere : integer_product;
     const auto of = [&](int64_t depth, int64_t rows) {
       ProductExtents extents{out_, depth, rows};
       extents.without = without;
-      if (m_.groups == 1 && !few && !pools()) extents.tiles = {outputs_, m_.group_in};
+      if (known && m_.groups == 1 && !few && !pools()) extents.tiles = {outputs_, m_.group_in};
       const LeftNumbers left{m_.left_type, m_.left_zero};
       const IntegerProduct found = choose(s_.target(), left, m_.right_type, extents);
       if (!found.tiles || found.columns == out_) return found;
@@ -156,7 +158,7 @@ class ConvArrangement {
     };
     if (few) return of(0, 1);
     // Steps behind a block's end belong to the next block in the copy.
-    const int64_t pixels = pools() ? 1 : *s_.extent(m_.sums.row);
+    const int64_t pixels = pools() || !known ? 1 : *s_.extent(m_.sums.row);
     const IntegerProduct wide = of(m_.group_in, pixels), narrow = of(depth_, pixels);
     return wide.rows > 1 ? wide : narrow;
   }

@@ -73,6 +73,24 @@ Rows split_rows(const Shape& shape, int64_t axis) {
   return r;
 }
 
+// Takes what is combined element by element with its last axes joined, so that a place in them is
+// not divided by sizes that are free.
+void join_columns(GroupBuilder& b, ValueId v, const Rows& rows) {
+  if (as_const(rows.count) || rows.columns.size() < 2) return;
+  const TensorType& t = b.type(v);
+  if (b.inside(v)) {
+    const Node& node = *b.graph.def(v);
+    if (!is_elementwise(node)) return;
+    for (ValueId input : node.inputs)
+      if (input.valid() && equal(b.type(input).shape, t.shape)) join_columns(b, input, rows);
+    return;
+  }
+  if (!t.layout.plain()) return;
+  Shape joined = rows.rows;
+  joined.push_back(rows.count);
+  b.input(v, joined);
+}
+
 Combiner combiner_of(ReduceKind kind) {
   switch (kind) {
     case ReduceKind::sum:
@@ -124,6 +142,7 @@ Expected<Lowered<ReduceStages>> define_reduce(GroupBuilder& b, const Node& node)
   }
   if (trailing) {
     Rows rows = split_rows(x.shape, static_cast<int64_t>(rank - a.axes.size()));
+    join_columns(b, node.inputs[0], rows);
     sum = reduce_rows(b, m, "acc", rows.rows, rows.count, t, combiner,
                       [&](const Index& row, const Expr& k) {
                         return widen(b.element(node.inputs[0], rows.logical(row, k)), t);
