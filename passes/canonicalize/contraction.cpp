@@ -167,6 +167,39 @@ bool phases_into_conv(Rewriter& rewriter, NodeId id) {
   return true;
 }
 
+// Leaves out the first and last taps that meet only padding, as most taps of a dilated convolution do
+// on a small picture.
+bool taps_in_padding(Rewriter& rewriter, NodeId id) {
+  const Node& node = rewriter.node(id);
+  const op::Conv* conv = get_if<op::Conv>(&node);
+  if (!conv || !rewriter.graph().is_constant(node.inputs[1])) return false;
+  const Shape &in = rewriter.type(node.inputs[0]).shape, &out = rewriter.type(node.output).shape;
+  const Shape& weights = rewriter.type(node.inputs[1]).shape;
+  op::Conv fewer = *conv;
+  op::Slice taps{Shape(weights.size(), Expr(0)), Ints(weights.size(), 1), weights};
+  bool changed = false;
+  for (size_t axis = 2, rank = weights.size() - 2; axis < weights.size(); ++axis) {
+    const std::optional<int64_t> points = as_const(in[axis]), results = as_const(out[axis]),
+                                 count = as_const(weights[axis]);
+    if (!points || !results || !count || *results < 1) return false;
+    const int64_t dilation = conv->dilations[axis - 2];
+    int64_t &begin = fewer.pads[axis - 2], &end = fewer.pads[axis - 2 + rank];
+    const int64_t span = (*results - 1) *
+                         conv->strides[axis - 2];  // from the first point to the last
+    int64_t first = 0, left = *count;
+    for (; left > 1 && begin >= dilation && span < begin; ++first, --left) begin -= dilation;
+    for (; left > 1 && end >= dilation && (left - 1) * dilation - begin >= *points; --left)
+      end -= dilation;
+    taps.starts[axis] = Expr(first), taps.sizes[axis] = Expr(left);
+    changed |= left < *count;
+  }
+  if (!changed) return false;
+  std::vector<ValueId> inputs = node.inputs;
+  inputs[1] = rewriter.add(taps, {inputs[1]}, id, "taps");
+  rewriter.update(id, fewer, inputs);
+  return true;
+}
+
 // A pointwise convolution with a stride reads one point of several: conv(x) -> conv of stride 1
 // (every s-th point of x). These points are one row in memory. Copying them costs little beside
 // many output channels.
@@ -295,6 +328,7 @@ std::span<const Rule> contraction_rules() {
   static constexpr Rule kRules[] = {
       {"pad-into-conv", when_plain<pad_into_conv>},
       {"phases-into-conv", when_plain<phases_into_conv>},
+      {"taps-in-padding", when_plain<taps_in_padding>},
       {"points-before-conv", when_plain<points_before_conv>},
       {"pad-into-pool", when_plain<pad_into_pool>},
       {"transpose-into-matmul", when_plain<transpose_into_matmul>},

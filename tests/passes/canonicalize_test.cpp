@@ -422,6 +422,29 @@ TEST_CASE("pads go into convolutions and pools") {
   )");
 }
 
+TEST_CASE("taps that meet only padding are left out") {
+  canonicalizes(R"(
+    %x: f32[1, 1, 3, 8] = input
+    %w: f32[1, 1, 3, 3] = const [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    %y: f32[1, 1, 3, 8] = conv(%x, %w) strides=[1,1] dilations=[4,4] pads=[4,4,4,4]
+    output %y
+  )",
+                R"(
+    %x: f32[1, 1, 3, 8] = input
+    %w: f32[1, 1, 3, 3] = const [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    %y_taps: f32[1, 1, 1, 3] = slice(%w) starts=[0,0,1,0] steps=[1,1,1,1] sizes=[1,1,1,3]
+    %y: f32[1, 1, 3, 8] = conv(%x, %y_taps) strides=[1,1] dilations=[4,4] pads=[0,4,0,4]
+    output %y
+  )");
+  // The last output's first tap meets the picture; a tap never is left out that leaves a gap
+  keeps(R"(
+    %x: f32[1, 1, 3] = input
+    %w: f32[1, 1, 3] = const [1, 2, 3]
+    %y: f32[1, 1, 5] = conv(%x, %w) strides=[1] dilations=[2] pads=[3,3]
+    output %y
+  )");
+}
+
 TEST_CASE("pads with other values, and before a max pool, stay") {
   keeps(R"(
     %x: f32[1, 1, 4, 4] = input
