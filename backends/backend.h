@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ struct KernelReport {  // facts about one kernel from its code generation
   // Counts inside loops, from LLVM's register allocator; a device's compiler counts bytes
   int64_t spills = 0, reloads = 0;
   bool on_device = false;
+  bool stored = false;      // the object was taken from the store
   bool one_thread = false;  // a single thread of the device runs a launch of many points
   // On a device: numbers from its compiler, 0 where it gives none; the largest of several launches
   int64_t registers = 0, stack_bytes = 0;  // numbers of one thread
@@ -31,6 +33,14 @@ struct KernelReport {  // facts about one kernel from its code generation
 struct ObjectCode {
   std::vector<std::string> objects;   // bytes of relocatable files, in link order
   std::vector<KernelReport> kernels;  // one for each kernel of the program
+};
+
+// Keeps objects of kernels from one compilation to the next. Calls come from several threads.
+class ObjectStore {
+ public:
+  virtual ~ObjectStore() = default;
+  virtual std::optional<std::string> find(const std::string& key) = 0;
+  virtual void keep(const std::string& key, std::string_view bytes) = 0;
 };
 
 struct CodegenOptions {
@@ -48,6 +58,7 @@ struct CodegenOptions {
   int path = 0, paths = 1;
   // Least estimated time of a chunk of a parallel loop; 0: as many chunks as threads
   int64_t chunk_ns = kPartNanoseconds;
+  ObjectStore* store = nullptr;  // null: every object is generated
 };
 
 // The innermost loop that takes the most cycles in a kernel's machine code

@@ -56,14 +56,21 @@ std::string prints(const Target& target) {
   return text + codegen_hash(target);
 }
 
+Expected<std::string> compiler_identity() {
+  static std::string known;  // it is asked from one thread, and the program stays
+  if (known.empty()) {
+    TW_ASSIGN(const std::shared_ptr<const MappedFile> program, MappedFile::open("/proc/self/exe"));
+    known = sha256_hex(program->text()) + " " + LLVM_VERSION_STRING;
+  }
+  return known;
+}
+
 Expected<std::string> build_key(const Target& target, const FileRoles& files,
                                 const std::vector<std::string>& words) {
-  TW_ASSIGN(const std::shared_ptr<const MappedFile> program, MappedFile::open("/proc/self/exe"));
+  TW_ASSIGN(const std::string compiler, compiler_identity());
   TW_ASSIGN(const std::string hashes, files.hashes());
   std::string text;
-  for (const std::string& part :
-       {sha256_hex(program->text()), std::string(LLVM_VERSION_STRING), prints(target), hashes})
-    add_part(text, part);
+  for (const std::string& part : {compiler, prints(target), hashes}) add_part(text, part);
   for (const std::string& word : words) add_part(text, word);
   return sha256_hex(text);
 }

@@ -20,6 +20,10 @@ struct CacheFlags {
   Expected<std::optional<CompileCache>> open() const;
 };
 
+// Tells this compiler from others: a hash of the program, and LLVM's version. Errors: the program
+// cannot be read.
+Expected<std::string> compiler_identity();
+
 // A hash of everything that a library's bytes depend on: this program, LLVM, the target, the bytes
 // of the files, and `words` for the rest. Errors: a file cannot be read.
 Expected<std::string> build_key(const Target& target, const FileRoles& files,

@@ -1,5 +1,6 @@
 #include "cli/compile_report.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "cli/text/became.h"
@@ -40,22 +41,24 @@ Json::Object to_json(const CompileReport& r, const std::vector<PassTime>& passes
     kernels.push_back(std::move(kernel));
   }
   Sizes sizes = r.example;
-  Json::Object out{{"output", r.output},
-                   {"header", r.header},
-                   {"seconds", seconds},
-                   {"nodes", r.nodes},
-                   {"groups", r.groups},
-                   {"kernels", r.kernels},
-                   {"calls", r.calls},
-                   {"model_bytes", r.model_bytes},
-                   {"weight_bytes", r.weight_bytes},
-                   {"arena_bytes", value_at(r.arena_bytes, sizes)},
-                   {"naive_arena_bytes", r.naive_arena_bytes},
-                   {"warm_share", r.warm_share},
-                   {"artifact_bytes", r.artifact_bytes},
-                   {"peak_memory_bytes", r.peak_memory_bytes},
-                   {"stages", stages},
-                   {"kernel_reports", kernels}};
+  Json::Object out{
+      {"output", r.output},
+      {"header", r.header},
+      {"seconds", seconds},
+      {"nodes", r.nodes},
+      {"groups", r.groups},
+      {"kernels", r.kernels},
+      {"cached_kernels", std::ranges::count_if(r.kernel_reports, &KernelReport::stored)},
+      {"calls", r.calls},
+      {"model_bytes", r.model_bytes},
+      {"weight_bytes", r.weight_bytes},
+      {"arena_bytes", value_at(r.arena_bytes, sizes)},
+      {"naive_arena_bytes", r.naive_arena_bytes},
+      {"warm_share", r.warm_share},
+      {"artifact_bytes", r.artifact_bytes},
+      {"peak_memory_bytes", r.peak_memory_bytes},
+      {"stages", stages},
+      {"kernel_reports", kernels}};
   if (r.object)
     out.push_back({"memory", Json::Object{{"code_bytes", r.object->code},
                                           {"constant_bytes", r.object->constants},

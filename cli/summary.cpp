@@ -144,9 +144,12 @@ std::string summary_text(const CompileReport& r, double seconds, int64_t tuned_s
                                        : std::to_string(r.host_reasons.size()) +
                                              " kernels on the processor; the first: " +
                                              r.host_reasons.front() + "\n";
+  const auto stored = std::ranges::count_if(r.kernel_reports, &KernelReport::stored);
+  const std::string from_cache = stored > 0 ? std::to_string(stored) + " of them from the cache, "
+                                            : "";
   return r.output + ": " + format_bytes(r.artifact_bytes) + " (model " +
          format_bytes(r.model_bytes) + ", weights " + format_bytes(r.weight_bytes) + ")\n" +
-         r.header + "\nkernels  " + std::to_string(r.kernels) + " distinct, " +
+         r.header + "\nkernels  " + std::to_string(r.kernels) + " distinct, " + from_cache +
          std::to_string(r.calls) + " calls of " + std::to_string(r.groups) + " groups, " +
          std::to_string(r.nodes) + " nodes\n" + path_lines(r) + arena_line(r) + object_lines(r) +
          growth_line(r, for_size) + on_processor + device_lines(r) +

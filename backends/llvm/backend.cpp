@@ -2,9 +2,12 @@
 // emit_program compiles the model's program.
 #include "backends/backend.h"
 
+#include <llvm/Bitcode/BitcodeWriter.h>
 #include <llvm/MC/MCAsmInfo.h>
 #include <llvm/Object/ObjectFile.h>
 #include <llvm/Support/MemoryBufferRef.h>
+
+#include <map>
 
 #include "backends/estimate/kernel_estimate.h"
 #include "backends/estimate/multiply_adds.h"
@@ -17,6 +20,7 @@
 #include "backends/llvm/target_machine.h"
 #include "ir/freestanding.h"
 #include "runtime/embedded.h"
+#include "support/hash.h"
 #include "support/parallel.h"
 
 namespace tw::codegen {
@@ -136,6 +140,37 @@ void add_entry(llvm::Module& module, const Kernel& kernel, llvm::Function* funct
   b.CreateRetVoid();
 }
 
+// Everything that an object follows from, but the program that generates it
+std::string store_key(const llvm::Module& module, const llvm::TargetMachine& machine) {
+  llvm::SmallString<0> bytes;
+  llvm::raw_svector_ostream out(bytes);
+  llvm::WriteBitcodeToFile(module, out);
+  out << '\0' << machine.getTargetTriple().str() << '\0' << machine.getTargetCPU() << '\0'
+      << machine.getTargetFeatureString();
+  return sha256_hex(bytes.str());
+}
+
+// An object behind the numbers of its report, in a line of text
+std::string stored_form(const std::string& object, const KernelReport& report) {
+  return llvm::formatv("{0} {1} {2}\n", report.code_bytes, report.spills, report.reloads).str() +
+         object;
+}
+
+// Leaves the object alone in `stored`, and puts the numbers into the report. False: it has no such
+// form.
+bool read_stored(std::string& stored, KernelReport& report) {
+  const size_t end = stored.find('\n');
+  if (end == std::string::npos) return false;
+  llvm::SmallVector<llvm::StringRef> numbers;
+  llvm::StringRef(stored).take_front(end).split(numbers, ' ');
+  if (numbers.size() != 3 || numbers[0].getAsInteger(10, report.code_bytes) ||
+      numbers[1].getAsInteger(10, report.spills) || numbers[2].getAsInteger(10, report.reloads))
+    return false;
+  stored.erase(0, end + 1);
+  report.stored = true;
+  return true;
+}
+
 class LlvmBackend : public Backend {
  public:
   LlvmBackend(Target target, CpuTraits traits, CpuTraits baseline)
@@ -241,23 +276,27 @@ Expected<std::string> LlvmBackend::member(const Program& program, size_t index,
                                           llvm::TargetMachine& machine,
                                           KernelReport& report) const {
   const Kernel& kernel = program.kernels[index];
+  const std::string symbol = kernel_symbol(kernel);
   llvm::LLVMContext context;
-  llvm::Module module(kernel_symbol(index), context);
+  llvm::Module module(symbol, context);
   const Expr parts = is_freestanding(target_.triple)
                          ? Expr(1)
                          : most_parts(index < program.work.size() ? program.work[index]
                                                                   : count_work(kernel),
                                       target_, options.chunk_ns);
   module.setDataLayout(machine.createDataLayout());
-  TW_TRY(KernelEmitter(module, traits_, kernel, target_)
-             .emit(kernel_symbol(index), parts)
-             .takeError());
+  TW_TRY(KernelEmitter(module, traits_, kernel, target_).emit(symbol, parts).takeError());
   if (options.path > 0) name_for_path(module, options.path);
   prepare_module(module, machine, traits_);
-  TW_TRY(run_passes(module, machine));
   report.name = kernel.name;
+  const std::string key = options.store ? store_key(module, machine) : "";
+  if (options.store)
+    if (std::optional<std::string> known = options.store->find(key))
+      if (read_stored(*known, report)) return *std::move(known);
+  TW_TRY(run_passes(module, machine));
   TW_ASSIGN(std::string object, generate_code(module, machine, false, &report));
   report.code_bytes = code_bytes(object);
+  if (options.store) options.store->keep(key, stored_form(object, report));
   return object;
 }
 
@@ -289,11 +328,16 @@ Expected<ObjectCode> LlvmBackend::compile(const Program& program,
   if (is_freestanding(target_.triple)) TW_TRY(check_freestanding(program));
   size_t count = program.kernels.size();
   const std::vector<bool> here = kernels_of(program, 0);
+  std::map<std::string, size_t> symbols;  // equal kernels have one object
+  std::vector<size_t> equal_to(count);
+  for (size_t i = 0; i < count; ++i)
+    equal_to[i] = here[i] ? symbols.try_emplace(kernel_symbol(program.kernels[i]), i).first->second
+                          : i;
   ObjectCode code;
   code.objects.resize(count + 1);
   code.kernels.resize(count);
   TW_TRY(parallel_for(options.jobs, count + 1, [&](size_t i) -> Error {
-    if (i < count && !here[i]) return Error::success();
+    if (i < count && (!here[i] || equal_to[i] != i)) return Error::success();
     if (i == count) {
       TW_ASSIGN(code.objects[i], program_object(program, options));
       return Error::success();
@@ -302,6 +346,11 @@ Expected<ObjectCode> LlvmBackend::compile(const Program& program,
     TW_ASSIGN(code.objects[i], member(program, i, options, *machine, code.kernels[i]));
     return Error::success();
   }));
+  for (size_t i = 0; i < count; ++i)
+    if (equal_to[i] != i) {
+      code.kernels[i] = code.kernels[equal_to[i]];
+      code.kernels[i].name = program.kernels[i].name;
+    }
   std::erase(code.objects, "");
   if (options.path > 0) return code;
   code.objects.emplace_back(runtime_object(target_.triple));

@@ -328,7 +328,9 @@ llvm::Function* CallEmitter::emit_in_parts(const std::string& name, const Calls&
 llvm::FunctionCallee CallEmitter::kernel(int index, const std::vector<Value*>& arguments) {
   std::vector<Type*> types;
   for (Value* a : arguments) types.push_back(a->getType());
-  auto callee = module_.getOrInsertFunction(kernel_symbol(static_cast<size_t>(index)),
+  std::string& symbol = kernel_symbols_[index];
+  if (symbol.empty()) symbol = kernel_symbol(program_.kernels[static_cast<size_t>(index)]);
+  auto callee = module_.getOrInsertFunction(symbol,
                                             llvm::FunctionType::get(b_.getVoidTy(), types, false));
   llvm::cast<llvm::Function>(callee.getCallee())
       ->setVisibility(llvm::GlobalValue::HiddenVisibility);

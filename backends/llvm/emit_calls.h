@@ -1,7 +1,9 @@
 // Emits the calls of a program: kernels, operations of devices, functions of the runtime, regions.
 #pragma once
 #include <functional>
+#include <map>
 #include <span>
+#include <string>
 
 #include "backends/llvm/program_builder.h"
 
@@ -118,6 +120,8 @@ class CallEmitter : protected ProgramBuilder {
   // Emits a call of the runtime's tw_loop, which runtime/control.h describes.
   void emit_loop(const KernelCall& call, const Environment& at);
   llvm::FunctionCallee kernel(int index, const std::vector<Value*>& arguments);
+
+  std::map<int, std::string> kernel_symbols_;
 };
 
 }  // namespace tw::codegen

@@ -4,6 +4,7 @@
 
 #include "backends/llvm/emit_calls.h"
 #include "runtime/tilewright.h"
+#include "support/hash.h"
 
 namespace tw::codegen {
 namespace {
@@ -196,7 +197,11 @@ void name_for_path(llvm::Module& module, int path) {
   }
 }
 
-std::string kernel_symbol(size_t index) { return "tw_k_" + std::to_string(index); }
+std::string kernel_symbol(const Kernel& kernel) {
+  Kernel nameless = kernel;
+  nameless.name = "k";
+  return "tw_k_" + short_hash(print(nameless));
+}
 
 void emit_program(llvm::Module& module, const Program& program, const CodegenOptions& options,
                   const std::string& cpu_features) {

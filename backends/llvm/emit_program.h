@@ -12,8 +12,9 @@ class Module;
 
 namespace tw::codegen {
 
-// The symbol under which an object defines kernel `index`.
-std::string kernel_symbol(size_t index);
+// The symbol under which an object defines the kernel. It follows from what the kernel does, and
+// not from its number, so that equal kernels of different models have equal objects.
+std::string kernel_symbol(const Kernel& kernel);
 
 // For a library with several programs: the name that objects of program `path` use for a symbol,
 // and a function that renames kernels and description in a complete module.

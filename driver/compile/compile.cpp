@@ -209,6 +209,7 @@ CodegenOptions codegen_options(const Model& model, const CompileOptions& options
   for (const Target& device : target.devices)
     codegen.devices.emplace_back(device.name, device.driver);
   codegen.chunk_ns = options.chunk_ns;
+  codegen.store = options.store;
   codegen.weights_file = std::filesystem::path(options.weights).filename().string();
   return codegen;
 }

@@ -70,6 +70,7 @@ struct CompileOptions {
   bool plain = false;
   RunOptions passes;  // hooks of the pass runner
   int64_t chunk_ns = CodegenOptions().chunk_ns;
+  ObjectStore* store = nullptr;  // the one that keeps kernels' objects, if any
   // Sizes of free dimensions that get fast paths: calls of their own
   std::vector<std::map<std::string, int64_t>> specialize;
   // Goes into the manifest. The caller keeps the library only if verification succeeds.

@@ -13,22 +13,19 @@ namespace tw {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr const char* kEnding = ".build";
+constexpr const char *kBuild = ".build", *kObject = ".object";
 constexpr size_t kHashBytes = 64;
 
-// An entry: a hash of the rest, a line with the lengths of the parts, and the parts.
-std::string entry_text(const CachedBuild& b) {
+// A build: a line with the lengths of the parts, and the parts.
+std::string build_text(const CachedBuild& b) {
   std::string body;
   for (const std::string* part : {&b.library, &b.header, &b.report, &b.remarks})
     body += std::to_string(part->size()) + " ";
   body += "\n" + b.library + b.header + b.report + b.remarks;
-  return sha256_hex(body) + body;
+  return body;
 }
 
-std::optional<CachedBuild> parse_entry(std::string_view text) {
-  if (text.size() < kHashBytes || sha256_hex(text.substr(kHashBytes)) != text.substr(0, kHashBytes))
-    return std::nullopt;
-  text.remove_prefix(kHashBytes);
+std::optional<CachedBuild> parse_build(std::string_view text) {
   std::array<size_t, 4> lengths{};
   for (size_t& length : lengths) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
@@ -49,12 +46,12 @@ std::optional<CachedBuild> parse_entry(std::string_view text) {
 
 }  // namespace
 
-std::string CompileCache::path_of(const std::string& key) const {
-  return folder_ + "/" + key.substr(0, 2) + "/" + key + kEnding;
+std::string CompileCache::path_of(const std::string& key, const char* ending) const {
+  return folder_ + "/" + key.substr(0, 2) + "/" + key + ending;
 }
 
-std::optional<CachedBuild> CompileCache::find(const std::string& key) const {
-  const std::string path = path_of(key);
+// The text of an entry, which is a hash of it and the text
+std::optional<std::string> CompileCache::find_text(const std::string& path) const {
   std::error_code none;
   auto file = regular_file(path);
   if (!file) {
@@ -62,22 +59,64 @@ std::optional<CachedBuild> CompileCache::find(const std::string& key) const {
     if (!fs::is_regular_file(path, none)) fs::remove(path, none);  // it would block the entry
     return std::nullopt;
   }
-  std::optional<CachedBuild> build = parse_entry((*file)->getBuffer());
-  if (build) fs::last_write_time(path, fs::file_time_type::clock::now(), none);  // marks the use
-  else fs::remove(path, none);
-  return build;
+  const std::string_view all = (*file)->getBuffer();
+  if (all.size() < kHashBytes || sha256_hex(all.substr(kHashBytes)) != all.substr(0, kHashBytes)) {
+    fs::remove(path, none);
+    return std::nullopt;
+  }
+  fs::last_write_time(path, fs::file_time_type::clock::now(), none);  // marks the use
+  return std::string(all.substr(kHashBytes));
 }
 
-Error CompileCache::add(const std::string& key, const CachedBuild& build) const {
-  const std::string path = path_of(key);
+Error CompileCache::add_text(const std::string& path, std::string_view text) const {
   std::error_code code;
   fs::create_directories(fs::path(path).parent_path(), code);
   if (code)
     return make_error(DiagCode::io, "cannot make the cache's folder '{0}': {1}",
                       fs::path(path).parent_path().string(), code.message());
-  TW_TRY(write_file(path, entry_text(build)));
+  return write_file(path, sha256_hex(text) + std::string(text));
+}
+
+std::optional<CachedBuild> CompileCache::find(const std::string& key) const {
+  const std::string path = path_of(key, kBuild);
+  const std::optional<std::string> text = find_text(path);
+  if (!text) return std::nullopt;
+  std::optional<CachedBuild> build = parse_build(*text);
+  std::error_code none;
+  if (!build) fs::remove(path, none);
+  return build;
+}
+
+Error CompileCache::add(const std::string& key, const CachedBuild& build) const {
+  TW_TRY(add_text(path_of(key, kBuild), build_text(build)));
   evict();
   return Error::success();
+}
+
+std::optional<std::string> CompileCache::find_object(const std::string& key) const {
+  return find_text(path_of(key, kObject));
+}
+
+Error CompileCache::add_object(const std::string& key, std::string_view object) const {
+  return add_text(path_of(key, kObject), object);
+}
+
+std::optional<std::string> CachedObjects::find(const std::string& key) {
+  return cache_.find_object(sha256_hex(compiler_ + key));
+}
+
+void CachedObjects::keep(const std::string& key, std::string_view object) {
+  added_ = true;
+  if (Error error = cache_.add_object(sha256_hex(compiler_ + key), object)) {
+    const std::lock_guard lock(failing_);
+    std::string text = error_text(std::move(error));
+    if (failed_.empty()) failed_ = std::move(text);
+  }
+}
+
+Error CachedObjects::finish() {
+  if (added_) cache_.evict();
+  return failed_.empty() ? Error::success() : make_error(DiagCode::io, "{0}", failed_);
 }
 
 // Other processes may add and remove entries at the same time: a file that is gone is no error.
@@ -92,7 +131,7 @@ void CompileCache::evict() const {
   std::error_code none;
   for (fs::recursive_directory_iterator at(folder_, none), end; at != end; at.increment(none)) {
     const fs::directory_entry& file = *at;
-    if (file.path().extension() != kEnding) continue;
+    if (file.path().extension() != kBuild && file.path().extension() != kObject) continue;
     std::error_code gone;
     const Entry entry{file.last_write_time(gone), file.path().string(), file.file_size(gone)};
     if (gone) continue;

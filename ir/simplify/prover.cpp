@@ -264,41 +264,50 @@ Poly over(const Poly& p, int64_t k) {
   return rest.terms.empty() ? quotient : add(quotient, atom(floor_div(to_expr(rest), Expr(k))));
 }
 
+// The quotient that a term is a multiple of, by a positive constant; null: it is none
+const expr::Binary* quotient_in(const Term& t) {
+  const auto* made = t.factors.size() == 1 ? as_binary(t.factors[0], BinaryOp::floor_div) : nullptr;
+  return made && as_const(made->b).value_or(0) >= 1 ? made : nullptr;
+}
+
 }  // namespace
 
-// A lower bound by two quotients of one divisor whose dividends have a known distance:
-// a // d - b // d >= l // d for a - b >= l. nullopt: p has no such pair.
+// A lower bound of m * (a // d) - n * (b // e), the sum of two terms. From a - b >= l follows
+//   a // d - b // d >= l // d,      where m = n; a // (k * d) is (a // k) // d
+//   a // d - k * (b // (k * d)) >= l // d,
+//   k * (a // (k * d)) - b // d >= l // d - (k - 1).
+// nullopt: the terms have no such form, or the distance l is not known.
+Limit Prover::lower_of_quotients(const Term& above, const Term& below, int depth) {
+  const expr::Binary *upper = quotient_in(above), *under = quotient_in(below);
+  if (!upper || !under || below.coefficient == INT64_MIN || --budget_ < 0) return std::nullopt;
+  const int64_t m = above.coefficient, n = -below.coefficient, d = *as_const(upper->b),
+                e = *as_const(under->b), least = std::min(d, e), k = std::max(d, e) / least;
+  Poly a = parse(upper->a), b = parse(under->a);
+  if (std::max(d, e) % least || may_wrap(a) || may_wrap(b)) return std::nullopt;
+  const bool steeper = m % k == 0 && m / k == n && d > e,
+             flatter = n % k == 0 && n / k == m && e > d;
+  if (m == n) a = over(a, d / least), b = over(b, e / least);
+  else if (!steeper && !flatter) return std::nullopt;
+  if (!numbers_fit(a, b, -1)) return std::nullopt;
+  const Limit apart = lower(add(a, b, -1), depth - 1);
+  if (!apart) return std::nullopt;
+  const int64_t quotient = floor_div_int(*apart, least);
+  return times(sum(quotient, steeper ? 1 - k : 0), std::min(m, n));
+}
+
+// A lower bound of p by two of its terms and the rest
 Limit Prover::lower_by_quotients(const Poly& p, int depth) {
-  const auto quotient_in = [](const Term& t) -> const expr::Binary* {
-    const expr::Binary* made = t.factors.size() == 1 ? as_binary(t.factors[0], BinaryOp::floor_div)
-                                                     : nullptr;
-    return made && as_const(made->b).value_or(0) >= 1 ? made : nullptr;
-  };
   Limit best;
-  for (const Term& t : p.terms) {
-    const expr::Binary* upper = t.coefficient > 0 ? quotient_in(t) : nullptr;
-    if (!upper) continue;
-    for (const Term& u : p.terms) {
-      const expr::Binary* under = u.coefficient == -t.coefficient ? quotient_in(u) : nullptr;
-      if (!under || --budget_ < 0) continue;
-      const int64_t by = *as_const(upper->b), under_by = *as_const(under->b),
-                    least = std::min(by, under_by);
-      Poly a = parse(upper->a), b = parse(under->a);
-      if (by % least || under_by % least || may_wrap(a) || may_wrap(b)) continue;
-      a = over(a, by / least), b = over(b, under_by / least);  // x // (k * d) is x // k // d
-      if (!numbers_fit(a, b, -1)) continue;
-      const Limit apart = lower(add(a, b, -1), depth - 1);
-      if (!apart) continue;
-      Poly rest = p;
-      std::erase_if(rest.terms, [&](const Term& own) {
-        return compare(own.factors[0], t.factors[0]) == 0 ||
-               compare(own.factors[0], u.factors[0]) == 0;
-      });
-      if (rest.terms.size() + 2 != p.terms.size()) continue;
-      const int64_t quotient = floor_div_int(*apart, least);
-      best = either_larger(best, sum(times(quotient, t.coefficient), lower(rest, depth - 1)));
+  for (size_t i = 0; i < p.terms.size(); ++i)
+    for (size_t j = 0; j < p.terms.size(); ++j) {
+      if (p.terms[i].coefficient < 0 || p.terms[j].coefficient > 0) continue;
+      const Limit both = lower_of_quotients(p.terms[i], p.terms[j], depth);
+      if (!both) continue;
+      Poly rest(p.constant);
+      for (size_t other = 0; other < p.terms.size(); ++other)
+        if (other != i && other != j) rest.terms.push_back(p.terms[other]);
+      best = either_larger(best, sum(both, lower(rest, depth - 1)));
     }
-  }
   return best;
 }
 

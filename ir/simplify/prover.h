@@ -37,6 +37,7 @@ class Prover {
   std::optional<int64_t> lower(const Poly& p, int depth);
   bool in_its_interval(const Poly& p, const Expr& atom) const;
   std::optional<int64_t> lower_without(const Poly& p, const Expr& atom, int depth);
+  std::optional<int64_t> lower_of_quotients(const Term& above, const Term& below, int depth);
   std::optional<int64_t> lower_by_quotients(const Poly& p, int depth);
 
   const Ranges& ranges_;

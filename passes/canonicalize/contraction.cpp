@@ -167,8 +167,8 @@ bool phases_into_conv(Rewriter& rewriter, NodeId id) {
   return true;
 }
 
-// Leaves out the first and last taps that meet only padding, as most taps of a dilated convolution do
-// on a small picture.
+// Leaves out the first and last taps that meet only padding, as most taps of a dilated convolution
+// do on a small picture.
 bool taps_in_padding(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   const op::Conv* conv = get_if<op::Conv>(&node);

@@ -14,10 +14,11 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-std::vector<std::string> entries(const std::string& folder) {
+std::vector<std::string> entries(const std::string& folder, const char* ending = ".build") {
   std::vector<std::string> files;
   for (const auto& file : fs::recursive_directory_iterator(folder))
-    if (file.is_regular_file()) files.push_back(file.path().string());
+    if (file.is_regular_file() && file.path().extension() == ending)
+      files.push_back(file.path().string());
   return files;
 }
 
@@ -34,7 +35,7 @@ struct Caching {
   bool cached(const std::vector<std::string>& more = {}) const {
     const CliResult r = compile(more);
     CHECK(r.code == kExitOk);
-    return has(r.out, "from the cache");
+    return has(r.out, ", from the cache\n");
   }
 };
 
@@ -132,4 +133,33 @@ TEST_CASE("cache: what it cannot keep, and sizes that are none, are said") {
   const CliResult no_folder = place.compile();
   CHECK(no_folder.code == kExitOk);
   CHECK(has(no_folder.err, "warning: cannot make the cache's folder"));
+}
+
+TEST_CASE("cache: objects of kernels serve other compiles, whose bytes do not tell") {
+  const Caching place;
+  const auto taken = [&](const std::string& name, bool by_cache) {
+    std::vector<std::string> words = {"compile", place.model,          "-t", place.target, "--json",
+                                      "-o",      place.folder / "m.so"};
+    words.insert(words.end(), {"--name", name});
+    if (by_cache) words.insert(words.end(), {"--cache", place.cache});
+    const CliResult r = cli(words);
+    REQUIRE_MESSAGE(r.code == kExitOk, r.err);
+    Expected<Json> told = parse_json(r.out, "out");
+    REQUIRE(bool(told));
+    CHECK((*told)["cached"].boolean() == nullptr);
+    return std::pair((*told)["cached_kernels"].integer_or(-1), (*told)["kernels"].integer_or(-1));
+  };
+  CHECK(taken("one", true).first == 0);
+  const auto [known, all] = taken("two", true);  // another name is another library
+  CHECK(known == all);
+  const std::string library = slurp(place.folder / "m.so");
+  CHECK(taken("two", false).first == 0);
+  CHECK(slurp(place.folder / "m.so") == library);
+  for (const std::string& file : entries(place.cache, ".object"))  // damaged: they are made anew
+    std::ofstream(file, std::ios::app) << "x";
+  CHECK(taken("three", true).first == 0);
+  CHECK(cli({"run", place.folder / "m.so", "--random", "1"}).code == kExitOk);
+  const CliResult other = cli({"compile", place.model, "-t", "x86-64-v3", "--json", "-o",
+                               place.folder / "m.so", "--cache", place.cache});
+  CHECK(has(other.out, "\"cached_kernels\": 0"));
 }

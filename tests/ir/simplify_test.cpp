@@ -65,6 +65,9 @@ TEST_CASE("floor_div and floor_mod split off multiples") {
   CHECK(simple(lt(floor_div(n, 2), floor_div(n - 2, 2))) == "false");
   CHECK(simple(le(floor_div(n + 1240, 1280), floor_div(max(floor_div(n, 20), 2) + 62, 64))) ==
         "true");
+  CHECK(simple(le(floor_div(n, 2), floor_div(n, 8) * 4 + 3)) == "true");
+  CHECK(simple(le(floor_div(n, 8) * 4, floor_div(n, 2))) == "true");
+  CHECK(simple(le(floor_div(n, 2), floor_div(n, 8) * 4 + 2)) != "true");
 }
 
 TEST_CASE("data wraps: no order is concluded from its sums") {

@@ -55,6 +55,11 @@ Error find_build_key(Job& job) {
   const CompileArgs& args = job.args;
   if (args.untrusted.on) return Error::success();
   TW_ASSIGN(job.cache, args.cache.open());
+  if (job.cache) {
+    TW_ASSIGN(std::string compiler, compiler_identity());
+    job.objects = std::make_unique<CachedObjects>(*job.cache, std::move(compiler));
+    job.options.store = job.objects.get();
+  }
   if (!job.cache || !why_not_cached(job).empty()) return Error::success();
   FileRoles files;
   files.reads_model(args.model);

@@ -113,7 +113,8 @@ Expected<int> compile_steps(CompileArgs args, Console& console) {
   report.output = job.places.library, report.header = job.places.header;
   std::ranges::copy(job.notes, std::back_inserter(report.notes));
   if (job.verified) std::ranges::copy(job.verified->warnings, std::back_inserter(report.warnings));
-  if (job.cache && job.key.empty()) report.notes.push_back("not cached: " + why_not_cached(job));
+  if (job.cache && job.key.empty())
+    report.notes.push_back("the library is not cached: " + why_not_cached(job));
   if (!console.json) progress.print(remarks(report));
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -125,6 +126,9 @@ Expected<int> compile_steps(CompileArgs args, Console& console) {
   }
   if (!job.passes.empty() && !console.json) progress.print(pass_table(job.passes));
   if (is_text(job.options.emit)) return finish_text(job, report.text, console);
+  if (job.objects)
+    if (Error error = job.objects->finish())
+      progress.print("warning: " + error_text(std::move(error)) + "\n");
   if (!job.key.empty())
     if (Error error = add_to_build_cache(job, json, remarks(report)))
       progress.print("warning: " + error_text(std::move(error)) + "\n");

@@ -69,7 +69,8 @@ struct Job {
   double verify_seconds = 0;
   FileRoles files = {};
   std::optional<CompileCache> cache = {};
-  std::string key = {};  // key in the cache; "": it is not for the cache
+  std::unique_ptr<CachedObjects> objects = {};  // null: there is no cache
+  std::string key = {};                         // key in the cache; "": it is not for the cache
   std::vector<PassTime> passes = {};
   std::vector<std::string> notes = {};  // notes on choices
   PlannedProgram planned = {};          // for the report
