@@ -318,7 +318,8 @@ Limit Prover::lower(const Poly& p, int depth) {
     if (--budget_ < 0) break;
     best = either_larger(best, lower_without(p, a, depth));
   }
-  return either_larger(best, lower_by_quotients(p, depth));
+  // Kernels of known sizes keep the extents that intervals give: recorded schedules split them.
+  return best ? best : lower_by_quotients(p, depth);
 }
 
 Limit Prover::lower(const Poly& p) {
