@@ -22,6 +22,11 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kIterations = 8;    // assumed where no trip count is known
 constexpr double kEfficiency = 0.5;  // assumed share of the cores' peak rate
 
+// The value with a small size in place of each symbol
+double small(const Expr& e) {
+  return static_cast<double>(eval_int(e, [](std::string_view) { return int64_t{8}; }));
+}
+
 // The origin of a value that may have to be copied. The maker's place is still open.
 struct Source {
   std::optional<size_t> node;  // the maker in the problem; nullopt: the processor
@@ -82,7 +87,7 @@ class Placer {
   };
 
   const Graph& graph(size_t g) const { return *fused_[g].graph; }
-  double bytes_of(size_t g, ValueId v) const { return nominal(byte_count(graph(g).value(v).type)); }
+  double bytes_of(size_t g, ValueId v) const { return small(byte_count(graph(g).value(v).type)); }
 
   // Adds nodes for the graph's groups and for the results of those that run regions, and notes the
   // sources of the regions' inputs. A graph comes before its regions.
@@ -140,7 +145,7 @@ class Placer {
   }
 
   static double iterations(const op::Loop& loop) {
-    return loop.trip.empty() ? kIterations : std::max(1.0, nominal(loop.trip[0]));
+    return loop.trip.empty() ? kIterations : std::max(1.0, small(loop.trip[0]));
   }
 
   // The costs of a result's places. `row` is the bytes of a row; undefined if the result is no
@@ -194,9 +199,9 @@ class Placer {
     const CoreRates rates = core_rates(target_);
     const DType operand = lowered->kernel.buffers.empty() ? DType::f32
                                                           : lowered->kernel.buffers[0].dtype;
-    const double cycles = nominal(work.flops) / 2 /
+    const double cycles = small(work.flops) / 2 /
                               (rates.multiply_adds(operand) * target_.cores * kEfficiency) +
-                          nominal(work.weight_bytes + work.tensor_bytes) / rates.tensor_bytes;
+                          small(work.weight_bytes + work.tensor_bytes) / rates.tensor_bytes;
     return cycles / rates.clock;
   }
 
@@ -209,9 +214,8 @@ class Placer {
   double on_device(size_t g, size_t i, size_t place) const {
     const Target& device = target_.devices[place - 1];
     const Work& work = work_[g][place - 1][on_device_[g][place - 1].kernel_of[i].value()];
-    return nominal(work.flops) / device.rates.flops +
-           nominal(work.weight_bytes + work.tensor_bytes) / device.rates.bytes +
-           device.rates.launch;
+    return small(work.flops) / device.rates.flops +
+           small(work.weight_bytes + work.tensor_bytes) / device.rates.bytes + device.rates.launch;
   }
 
   // Adds the copies of outputs of graphs, and of the values that loops begin with.
